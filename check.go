@@ -17,16 +17,16 @@ type Finding struct {
 type CheckReport struct {
 	// Sound: every partition was checked to its end and nothing is wrong any more. A retention that changed, and is
 	// applied to what had ended before, is no damage.
-	Sound      bool               `json:"sound"`
-	Repairing  bool               `json:"repairing"`
-	BeganAt    time.Time          `json:"began_at"`
-	Took       Millis             `json:"took_ms"`
-	Partitions []CheckedPartition `json:"partitions"` // in order
-	Executions map[Code]int       `json:"executions"` // that were seen, by state
-	Kinds      map[string]int     `json:"kinds"`      // findings by kind, those of budgets and quotas included
-	Repaired   int                `json:"repaired"`
-	Repairable int                `json:"repairable"` // was not repaired, and would be
-	Lost       int                `json:"lost"`       // nothing tells how to repair them
+	Sound      bool                `json:"sound"`
+	Repairing  bool                `json:"repairing"`
+	BeganAt    time.Time           `json:"began_at"`
+	Took       Millis              `json:"took_ms"`
+	Partitions []CheckedPartition  `json:"partitions"` // in order
+	Executions map[PublicState]int `json:"executions"` // that were seen, by state
+	Kinds      map[string]int      `json:"kinds"`      // findings by kind, those of budgets and quotas included
+	Repaired   int                 `json:"repaired"`
+	Repairable int                 `json:"repairable"` // was not repaired, and would be
+	Lost       int                 `json:"lost"`       // nothing tells how to repair them
 	// Busy are flows of more than 100 members that changed all the time, so that their counters were not compared.
 	Busy       int       `json:"busy"`
 	Budgets    int       `json:"budgets"` // that were looked at
@@ -39,13 +39,13 @@ type CheckReport struct {
 
 // CheckedPartition is the result of a check of one partition.
 type CheckedPartition struct {
-	Partition  uint16         `json:"partition"`
-	Executions map[Code]int   `json:"executions"`
-	Kinds      map[string]int `json:"kinds"`
-	Repaired   int            `json:"repaired"`
-	Repairable int            `json:"repairable"`
-	Lost       int            `json:"lost"`
-	Busy       int            `json:"busy"`
+	Partition  uint16              `json:"partition"`
+	Executions map[PublicState]int `json:"executions"`
+	Kinds      map[string]int      `json:"kinds"`
+	Repaired   int                 `json:"repaired"`
+	Repairable int                 `json:"repairable"`
+	Lost       int                 `json:"lost"`
+	Busy       int                 `json:"busy"`
 	// Err says why the partition was not checked to its end: [ErrPartitionFrozen] (thaw it first), code
 	// partition_missing, or another one after three tries that a moving slot or a failover ended: check it again.
 	Err   error  `json:"-"`

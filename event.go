@@ -27,7 +27,6 @@ type Event struct {
 	Source  string      `json:"source,omitempty" jsonschema:"of a cancellation and an end what kind of source cancelled it, as in the result; of a resumption the type of the signal's source, message, operator or auto_resume"`
 	From    string      `json:"from,omitempty" jsonschema:"from where, if that is known"` // such as "api 10.1.2.3"
 	State   PublicState `json:"state,omitempty" jsonschema:"of an end how it ended, of a replay how the run before had"`
-	Code    Code        `json:"code,omitempty" see:"operator"` // the same as it is stored
 	Detail  string      `json:"detail,omitempty"`
 	Reason  string      `json:"reason,omitempty" jsonschema:"of an end, a revocation, a cancellation, a hold or a replay; of a suspension the name under which the handler waits, and of its end the name of the signal, which is the choice that a person made"`
 	Until   time.Time   `json:"until,omitzero"`
@@ -44,14 +43,14 @@ type FeedEvent struct {
 	Execution ExecutionID `json:"execution"`
 	At        time.Time   `json:"at,omitzero"` // server time
 
-	// Of an end or a lease: the state it is in since, in words and as it is stored, and who held it last.
-	State   PublicState `json:"state,omitempty"`
-	Code    Code        `json:"code,omitempty" see:"operator"`
-	Attempt int         `json:"attempt,omitempty" jsonschema:"1 for the first"` // 0 before it
-	Route   uint64      `json:"-"`                                              // 0 when not known
-	Epoch   uint64      `json:"epoch,omitempty" see:"operator"`                 // 0 before the first claim
-	Session string      `json:"session,omitempty" see:"operator"`               // "" before the first claim
-	Worker  string      `json:"worker,omitempty"`                               // its instance
+	// Of an end or a lease: the state it is in since, why no worker runs it then (as in [State]), and who held it last.
+	State          PublicState `json:"state,omitempty"`
+	BlockingReason string      `json:"blocking_reason,omitempty"`
+	Attempt        int         `json:"attempt,omitempty" jsonschema:"1 for the first"` // 0 before it
+	Route          uint64      `json:"-"`                                              // 0 when not known
+	Epoch          uint64      `json:"epoch,omitempty" see:"operator"`                 // 0 before the first claim
+	Session        string      `json:"session,omitempty" see:"operator"`               // "" before the first claim
+	Worker         string      `json:"worker,omitempty"`                               // its instance
 
 	// Of a signal.
 	Waitpoint uuid.UUID `json:"waitpoint_id,omitzero" see:"operator"`

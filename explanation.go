@@ -5,8 +5,7 @@ import "time"
 // Explanation says why an execution is where it is, and what moves it next.
 type Explanation struct {
 	ID    ExecutionID `json:"id"`
-	State PublicState `json:"state,omitempty"`               // "" when the store cannot tell
-	Code  Code        `json:"code,omitempty" see:"operator"` // likewise; of a purged execution its last one
+	State PublicState `json:"state,omitempty"` // "" when the store cannot tell; of a purged execution its last one
 	// Reason is the stable name of the explanation: it does not change between releases, sentences may.
 	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/why.md lists all of them.
 	Reason string `json:"reason" jsonschema:"the stable name of the explanation"`

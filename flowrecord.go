@@ -33,7 +33,7 @@ type FlowRecord struct {
 	Tags      map[string]string   `json:"tags,omitempty"`
 }
 
-// MemberRecord is a member of a flow. Its State has no Code when there is no such execution any more.
+// MemberRecord is a member of a flow. Its State is empty when there is no such execution any more.
 type MemberRecord struct {
 	ID     ExecutionID `json:"id"`
 	Number int64       `json:"number" jsonschema:"those that depend on a member have higher ones than it"`

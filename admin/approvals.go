@@ -137,10 +137,9 @@ const approvalCalls = 32
 
 func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
-	state, _ := flowfabric.Project(r.Code)
 	switch {
 	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) ||
-		err == nil && state.Public != flowfabric.Suspended:
+		err == nil && r.State != flowfabric.Suspended:
 		return nil, nil // it was answered meanwhile
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)

@@ -9,7 +9,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -28,7 +27,7 @@ func TestCheckAndRepairOnAServer(t *testing.T) {
 	a := admin.New(c)
 	x := submit(ctx, t, c, "tides")
 	if r, err := a.Check(ctx, admin.CheckOptions{}); err != nil || !r.Sound || len(r.Findings) != 0 ||
-		r.Executions[codes.WaitingFirst] != 1 || len(r.Partitions) != 2 {
+		r.Executions[flowfabric.Waiting] != 1 || len(r.Partitions) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	send(t, url, "DEL", keys.Of(x.ID().Partition()).Ready())

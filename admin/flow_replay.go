@@ -196,7 +196,7 @@ func (r *flowReplaying) choose() (members []replayed, err error) {
 		needed := needs(r.nodes)
 		for _, m := range r.nodes {
 			switch {
-			case m.State.Code == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
+			case m.State.Public == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
 			case m.State.Public == flowfabric.Skipped && m.Category == codes.CategoryNotNeeded:
 			case r.Everything || needed(m.ID):
 				wanted[m.ID] = true

@@ -346,7 +346,7 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		held := x.State.Eligibility == "blocked_by_operator"
+		held := x.State.BlockingReason == codes.Held
 		switch s {
 		case Ended:
 			return x.State.Terminal()

@@ -12,7 +12,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -55,7 +54,7 @@ func TestReplayOnAServer(t *testing.T) {
 			must.No(t, admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request},
 				flowfabric.Reason("tide tables changed")))
 		}
-		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Code != codes.WaitingReplay {
+		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Public != flowfabric.Waiting {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		// timed: nobody completes it, so that only its context ends the wait
@@ -151,7 +150,7 @@ func TestRevokeOnAServer(t *testing.T) {
 		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, denied.LeaseRevoked) {
 			t.Errorf("the holder's write: %v", err)
 		}
-		if s, err := x.Get(ctx); err != nil || s.State.Code != codes.Revoked {
+		if s, err := x.Get(ctx); err != nil || s.State.Public != flowfabric.Active || s.State.BlockingReason == "" {
 			t.Errorf("%+v, %v", s, err)
 		}
 		must.No(t, x.Cancel(ctx))

@@ -83,7 +83,7 @@ func (c *Client) outcome(ctx context.Context,
 
 // nextEnd is the first attempt that can still end.
 func nextEnd(s engine.Snapshot) uint32 {
-	switch s.State.Code {
+	switch s.Code {
 	case codes.WaitingFirst, codes.DelayedFirst, codes.WaitingRetry, codes.RetryBackoff,
 		codes.WaitingReplay, codes.WaitingReclaim, codes.ReclaimBackoff, codes.BlockedFirst, codes.BlockedReplay,
 		codes.GrantedFirst, codes.GrantedRetry, codes.GrantedReplay, codes.GrantedReclaim,
@@ -222,7 +222,7 @@ func (h *hub) close() {
 // parseEvent reads "<code> <attempt>". awaited is false for an event that nobody waits for: a retry, a requeue.
 func parseEvent(message string) (s signal, awaited bool) {
 	code, attempt, _ := strings.Cut(message, " ")
-	state, known := flowfabric.Project(flowfabric.Code(code))
+	state, known := codes.Project(codes.Code(code))
 	if known && !state.Terminal() && state.Public != flowfabric.Suspended {
 		return signal{}, false
 	}

@@ -6,14 +6,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Whatever waits for a new attempt, in whichever index it is, is not ended by the end of the last one.
 func TestNextEnd(t *testing.T) {
 	for _, text := range codes.All() {
-		code := flowfabric.Code(text)
-		s, _ := flowfabric.Project(code)
+		code := codes.Code(text)
+		s, _ := codes.Project(code)
 		if s.Terminal() {
 			continue
 		}
@@ -22,7 +21,7 @@ func TestNextEnd(t *testing.T) {
 			s.LifecyclePhase == "runnable" && strings.HasSuffix(string(code), "r") {
 			want = 3
 		}
-		if got := nextEnd(engine.Snapshot{State: s, Attempts: 2}); got != want {
+		if got := nextEnd(snapshot(flowfabric.ExecutionID{}, code, 2)); got != want {
 			t.Errorf("%s, after two attempts: %d is the first that can end, want %d", code, got, want)
 		}
 	}

@@ -143,7 +143,7 @@ func TestResultSurvivesAnAbsentServer(t *testing.T) {
 
 func TestOutcomesOfResult(t *testing.T) {
 	for _, x := range []struct {
-		code  flowfabric.Code
+		code  codes.Code
 		want  error
 		state flowfabric.PublicState
 		why   string

@@ -138,7 +138,7 @@ func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 	if err != nil {
 		return flowfabric.Snapshot{}, link.Operated("get", id, err)
 	}
-	return s, nil
+	return s.Snapshot, nil
 }
 
 // Input is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was

@@ -78,8 +78,13 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 	if _, ok := f.Stored[id]; !ok {
 		return engine.Snapshot{}, denied.New("fake", "execution_not_found")
 	}
-	state, _ := flowfabric.Project(codes.WaitingFirst)
-	return engine.Snapshot{ID: id, State: state}, nil
+	return snapshot(id, codes.WaitingFirst, 0), nil
+}
+
+// snapshot is what is read of an execution in this state.
+func snapshot(id flowfabric.ExecutionID, code codes.Code, attempts uint32) engine.Snapshot {
+	return engine.Snapshot{Code: code,
+		Snapshot: flowfabric.Snapshot{ID: id, State: codes.Shown(code), Attempts: attempts}}
 }
 
 func (f *fakeStore) ReadInput(_ context.Context, id flowfabric.ExecutionID) ([]byte, bool, error) {
@@ -137,15 +142,13 @@ func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, 
 }
 
 // end makes an execution terminal after one attempt, telling nobody.
-func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result string) {
+func (f *fakeStore) end(id flowfabric.ExecutionID, code codes.Code, result string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	state, _ := flowfabric.Project(code)
-	f.ended[id] = engine.Snapshot{
-		ID: id, State: state, Attempts: 1, Failure: flowfabric.Failure{Category: "handler_error", Message: "boom"},
-		CancelReason: "no need",
-		CancelSource: "operator_override",
-	}
+	s := snapshot(id, code, 1)
+	s.Failure = flowfabric.Failure{Category: "handler_error", Message: "boom"}
+	s.CancelReason, s.CancelSource = "no need", "operator_override"
+	f.ended[id] = s
 	if result != "" {
 		f.results[id] = []byte(result)
 	}

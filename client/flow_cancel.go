@@ -140,7 +140,7 @@ func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation,
 	if s, err := f.snapshot(ctx); err == nil {
 		out.Unended = unended(s.FlowRecord)
 		for _, m := range s.Nodes {
-			if len(out.Left) < maxLeft && m.State.Code != "" && !m.State.Terminal() &&
+			if len(out.Left) < maxLeft && m.State.Public != "" && !m.State.Terminal() &&
 				(out.Policy == flowfabric.CancelAll || m.State.Public != flowfabric.Active) {
 				out.Left = append(out.Left, m)
 			}

@@ -15,7 +15,7 @@ import (
 type FlowSnapshot struct {
 	flowfabric.FlowRecord
 	// Nodes are the members each after those that it depends on: the order in which they joined.
-	// One that was purged meanwhile has no State.Code. The edges into a node are in the order of the nodes they come
+	// One that was purged meanwhile has no State. The edges into a node are in the order of the nodes they come
 	// from.
 	Nodes []flowfabric.MemberRecord `json:"nodes" jsonschema:"each after those that it depends on"`
 }

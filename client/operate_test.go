@@ -11,18 +11,16 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // The event of the end before a replay may come after the replay has returned: it must not answer who waits for the
 // new end, neither while the replay waits nor while it runs.
 func TestResultIsNotAnsweredByTheEndBeforeAReplay(t *testing.T) {
-	for _, code := range []flowfabric.Code{codes.WaitingReplay, codes.Active} {
+	for _, code := range []codes.Code{codes.WaitingReplay, codes.Active} {
 		waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
-			state, _ := flowfabric.Project(code)
-			attempts := map[flowfabric.Code]uint32{codes.WaitingReplay: 1, codes.Active: 2}[code]
-			f.ended[e.ID()] = engine.Snapshot{ID: e.ID(), State: state, Attempts: attempts}
+			attempts := map[codes.Code]uint32{codes.WaitingReplay: 1, codes.Active: 2}[code]
+			f.ended[e.ID()] = snapshot(e.ID(), code, attempts)
 			f.attempt(e.ID(), 1, `"old"`)
 			var wg sync.WaitGroup
 			w := result(&wg, t.Context(), e)

@@ -7,7 +7,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -32,9 +31,8 @@ func TestConflictNamesTheKey(t *testing.T) {
 
 func TestOutcomeCountsAttempts(t *testing.T) {
 	id := flowfabric.NewExecutionID(1)
-	state, _ := flowfabric.Project(codes.Failed)
 	for n, want := range map[uint32]string{0: "after 0 attempts", 1: "after 1 attempt", 2: "after 2 attempts"} {
-		got := newOutcomeError(engine.Snapshot{ID: id, State: state, Attempts: n}).Error()
+		got := newOutcomeError(snapshot(id, codes.Failed, n)).Error()
 		if got != "execution "+id.String()+" failed "+want {
 			t.Errorf("%s", got)
 		}

@@ -47,10 +47,9 @@ func (e *Execution[Out]) suspended(ctx context.Context) (s suspend.Record, done 
 	if err != nil {
 		return s, link.Final(ctx, err), err
 	}
-	state, _ := flowfabric.Project(s.Code)
-	if state.Terminal() {
+	if s.State.Terminal() {
 		return s, true, fmt.Errorf("wait for the suspension of %s: %w: it is %s", e.id, flowfabric.ErrTerminal,
-			state.Public)
+			s.State)
 	}
-	return s, state.Public == flowfabric.Suspended, nil
+	return s, s.State == flowfabric.Suspended, nil
 }

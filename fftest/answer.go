@@ -179,8 +179,8 @@ func (x *Execution[Out]) waits(a Answer) suspend.Record {
 		if err != nil {
 			return false, err
 		}
-		if state, _ := flowfabric.Project(s.Code); state.Terminal() {
-			return false, fmt.Errorf("it is %s", state.Public)
+		if s.State.Terminal() {
+			return false, fmt.Errorf("it is %s", s.State)
 		}
 		found = s
 		return a.wanted(s), nil
@@ -193,7 +193,7 @@ func (x *Execution[Out]) waits(a Answer) suspend.Record {
 
 // wanted reports whether a suspension waits for the answer.
 func (a Answer) wanted(s suspend.Record) bool {
-	if state, _ := flowfabric.Project(s.Code); state.Public != flowfabric.Suspended {
+	if s.State != flowfabric.Suspended {
 		return false
 	}
 	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
@@ -236,13 +236,13 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 	stirred, settled := w.journal.stirred(), false
 	for {
 		s, err := w.client.Execution(id).Suspension(ctx)
-		switch state, _ := flowfabric.Project(s.Code); {
+		switch {
 		case ctx.Err() != nil:
 			return false
 		case err != nil:
 			w.t.Errorf("fftest: %s: %v", a.words(), err)
 			return false
-		case state.Terminal():
+		case s.State.Terminal():
 			return false
 		case !a.wanted(s):
 			if settled {

@@ -22,7 +22,8 @@ type policies struct {
 
 func (p *policies) ReadExecution(ctx context.Context, _ flowfabric.ExecutionID) (engine.Snapshot, error) {
 	p.reads++
-	return engine.Snapshot{Policy: flowfabric.Policy{Retry: p.retry}}, errors.Join(p.err, ctx.Err())
+	return engine.Snapshot{Snapshot: flowfabric.Snapshot{Policy: flowfabric.Policy{Retry: p.retry}}},
+		errors.Join(p.err, ctx.Err())
 }
 
 // A failing handler learns what comes next. The suite of package conformance compares this with what the server does.

@@ -58,7 +58,7 @@ func (c *call) wait() error {
 	if err != nil {
 		return err
 	}
-	if state, _ := flowfabric.Project(r.Code); state.Public != flowfabric.Suspended {
+	if r.State != flowfabric.Suspended {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

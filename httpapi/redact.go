@@ -207,7 +207,7 @@ type redactedFacts struct {
 func (x redactedFacts) Explain(ctx context.Context, id flowfabric.ExecutionID) (engine.Facts, error) {
 	f, err := x.Source.Explain(ctx, id)
 	if err == nil {
-		f.Snapshot = x.c.redactorOf(id, f.Route).snapshot(f.Snapshot)
+		f.Snapshot.Snapshot = x.c.redactorOf(id, f.Route).snapshot(f.Snapshot.Snapshot)
 	}
 	return f, err
 }

@@ -98,7 +98,7 @@ func TestCompletedBatch(t *testing.T) {
 			if s.Attempts > 1 {
 				t.Errorf("%s took %d attempts", x.ID, s.Attempts)
 			}
-			return s.State.Code == codes.Completed
+			return s.Code == codes.Completed
 		})
 	}
 	if !c.chosen.Load() {

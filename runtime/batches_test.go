@@ -169,7 +169,7 @@ func TestBatchHandlerDrains(t *testing.T) {
 	for _, id := range append(ids, waits) {
 		s, err := w.engine.ReadExecution(w.ctx, id)
 		must.No(t, err)
-		switch s.State.Code {
+		switch s.Code {
 		case codes.Completed:
 			done++
 		case "R1i":

@@ -109,7 +109,7 @@ func (b *bench) sum(t *testing.T, s engine.Snapshot) {
 	t.Helper()
 	raw, _, err := b.engine.ReadResult(t.Context(), b.id, s.Attempts)
 	if err != nil || string(raw) != `"7140"` {
-		t.Errorf("%s: result %s, %v", s.State.Code, raw, err)
+		t.Errorf("%s: result %s, %v", s.Code, raw, err)
 	}
 	r, err := b.engine.DescribeFlow(t.Context(), flowfabric.FlowID(b.id))
 	if err != nil || r.Members != 121 || r.State != flowfabric.FlowCompleted {

@@ -55,7 +55,7 @@ func TestChildrenFailFast(t *testing.T) {
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"completed failed"` {
 			t.Errorf("got %s, %s %s", w.result(id, 1), s.Failure.Category, s.Failure.Message)
 		}
-		if s := w.reach(id.Child("parts", "open"), codes.Cancelled, codes.CancelN); s.State.Code == codes.Cancelled {
+		if s := w.reach(id.Child("parts", "open"), codes.Cancelled, codes.CancelN); s.Code == codes.Cancelled {
 			w.eventually("the handler hears of it", func() bool { return cancelled.Load() == 1 })
 		}
 	})

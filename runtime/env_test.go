@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -110,7 +111,7 @@ func retries(n int) func(*engine.NewExecution) {
 }
 
 // reach waits until an execution has one of the given codes.
-func (w *env) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.Snapshot {
+func (w *env) reach(id flowfabric.ExecutionID, codes ...codes.Code) engine.Snapshot {
 	w.Helper()
 	var last engine.Snapshot
 	testwait.Progress(w.T, "the execution reaches "+string(codes[0]), func() (bool, any) {
@@ -118,7 +119,7 @@ func (w *env) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.
 		if last, err = w.engine.ReadExecution(w.ctx, id); err != nil {
 			w.Fatal(err)
 		}
-		return slices.Contains(codes, last.State.Code), fmt.Sprintf("%s, attempt %d", last.State.Code, last.Attempts)
+		return slices.Contains(codes, last.Code), fmt.Sprintf("%s, attempt %d", last.Code, last.Attempts)
 	})
 	return last
 }

@@ -62,7 +62,7 @@ func createKind(t *testing.T, e *engine.Engine, kind string) flowfabric.Executio
 func ended(t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) func() bool {
 	return func() bool {
 		s, err := e.ReadExecution(t.Context(), id)
-		return err == nil && s.State.Code == codes.Completed
+		return err == nil && s.Code == codes.Completed
 	}
 }
 
@@ -92,12 +92,12 @@ func TestAnotherKindUnderALostRouteID(t *testing.T) {
 	other := createKind(t, e, "kind-b")
 	testwait.Until(t, "the other kind's work was handed back", func() bool {
 		s, err := e.ReadExecution(t.Context(), other)
-		return err == nil && s.State.Code == codes.WaitingInterrupted
+		return err == nil && s.Code == codes.WaitingInterrupted
 	})
 	testwait.Until(t, "the worker's own kind goes on", ended(t, e, createKind(t, e, "kind-a")))
-	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != codes.WaitingInterrupted ||
+	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.Code != codes.WaitingInterrupted ||
 		ran.Load() != 2 {
-		t.Errorf("the other kind is %s (%v), the handler ran %d times", s.State.Code, err, ran.Load())
+		t.Errorf("the other kind is %s (%v), the handler ran %d times", s.Code, err, ran.Load())
 	}
 }
 

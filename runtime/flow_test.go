@@ -301,7 +301,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 			key := fmt.Sprint("word-", i)
 			w.eventually("it waits for "+key, func() bool {
 				s := w.suspension(id)
-				return s.Code == codes.AwaitingSignal && s.Name == key
+				return s.State == flowfabric.Suspended && s.Name == key
 			})
 			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), suspend.EffectSatisfied)
 		}

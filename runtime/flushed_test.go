@@ -117,8 +117,8 @@ func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
 		}
 		w.eventually("the worker boots the store", func() bool { return ask("EXISTS ff:{fp:3}") == ":1" })
 		waits := w.submitKind("wait", "")
-		if s := w.reach(waits, codes.AwaitingSignal, codes.Failed); s.State.Code != codes.AwaitingSignal {
-			t.Errorf("the handler that waits: %s, %s", s.State.Code, s.Failure.Category)
+		if s := w.reach(waits, codes.AwaitingSignal, codes.Failed); s.Code != codes.AwaitingSignal {
+			t.Errorf("the handler that waits: %s, %s", s.Code, s.Failure.Category)
 		}
 	})
 }

@@ -113,7 +113,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 						return true
 					}
 					must.No(t, err)
-					return s.State.Code == codes.Completed
+					return s.Code == codes.Completed
 				})
 			}
 			w.eventually("there is room for more", func() bool { // what the tick has purged

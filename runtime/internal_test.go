@@ -294,7 +294,7 @@ func TestLostReplies(t *testing.T) {
 	defer stop()
 
 	want := map[string]struct {
-		code flowfabric.Code
+		code codes.Code
 		runs int64
 	}{
 		"complete": {codes.Completed, 1}, "retry": {codes.Completed, 2}, "fail": {codes.Failed, 1},
@@ -315,11 +315,11 @@ func TestLostReplies(t *testing.T) {
 			if got, err = e.ReadExecution(ctx, x.ID); err != nil {
 				t.Fatal(err)
 			}
-			return got.State.Code == expected.code, got.State.Code
+			return got.Code == expected.code, got.Code
 		})
 		n, _ := runs.Load(x.ID)
 		if n.(*atomic.Int64).Load() != expected.runs {
-			t.Errorf("%s: %s after %v runs, want %d", in, got.State.Code, n, expected.runs)
+			t.Errorf("%s: %s after %v runs, want %d", in, got.Code, n, expected.runs)
 		}
 	}
 	if f.lost.Load() < 10 {

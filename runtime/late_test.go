@@ -120,8 +120,8 @@ func TestClaimAnsweredDuringTheDrain(t *testing.T) {
 	logger := slog.New(listener{"worker drains", sync.OnceFunc(func() { close(l.answer) })})
 	b := newBench(t, logger, func(s store) store { l.store = s; return l })
 	s := b.run(t, l.sent)
-	if s.State.Code != codes.WaitingInterrupted || s.Attempts != 1 || b.runs.Load() != 0 {
-		t.Errorf("%s after %d attempts, %d runs", s.State.Code, s.Attempts, b.runs.Load())
+	if s.Code != codes.WaitingInterrupted || s.Attempts != 1 || b.runs.Load() != 0 {
+		t.Errorf("%s after %d attempts, %d runs", s.Code, s.Attempts, b.runs.Load())
 	}
 }
 
@@ -150,7 +150,7 @@ func TestUnheardCompletionIsSentAgain(t *testing.T) {
 	u.left.Store(3)
 	b := newBench(t, quiet, func(s store) store { u.store = s; return u })
 	s := b.run(t, u.settled)
-	if s.State.Code != codes.Completed || s.Attempts != 1 || b.runs.Load() != 1 || u.left.Load() != -1 {
-		t.Errorf("%s after %d attempts, %d runs, %d calls", s.State.Code, s.Attempts, b.runs.Load(), 3-u.left.Load())
+	if s.Code != codes.Completed || s.Attempts != 1 || b.runs.Load() != 1 || u.left.Load() != -1 {
+		t.Errorf("%s after %d attempts, %d runs, %d calls", s.Code, s.Attempts, b.runs.Load(), 3-u.left.Load())
 	}
 }

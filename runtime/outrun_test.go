@@ -17,7 +17,7 @@ import (
 // outrun refuses frames as the server does of an execution that has ended, before any notice of it.
 type outrun struct {
 	store
-	state flowfabric.Code
+	state codes.Code
 }
 
 func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
@@ -26,7 +26,7 @@ func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []stream
 
 // A handler whose frames are refused because the execution was cancelled is told so, and not that its lease was lost.
 func TestRefusalThatOutranTheNotice(t *testing.T) {
-	for state, want := range map[flowfabric.Code]error{
+	for state, want := range map[codes.Code]error{
 		codes.Cancelled: flowfabric.ErrCancelled, codes.Expired: flowfabric.ErrDeadline,
 		codes.Completed: flowfabric.ErrLeaseLost,
 	} {

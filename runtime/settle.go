@@ -167,7 +167,7 @@ func dropped(cause error) (slog.Level, string) {
 // endedAs reads the cause from a refusal that outran the notice of it: the state is in its first slot. Else nil.
 func endedAs(refusal error) error {
 	if e, ok := errors.AsType[*flowfabric.Error](refusal); ok {
-		switch state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(e, 0))); state.Public {
+		switch state, _ := codes.Project(codes.Code(denied.Slot(e, 0))); state.Public {
 		case flowfabric.Cancelled:
 			return flowfabric.ErrCancelled
 		case flowfabric.Expired:

@@ -216,8 +216,8 @@ func (s *silent) SessionHeld(ctx context.Context, _ uint16, _ string) ([]engine.
 
 // ReadExecution is asked about what a session holds and nobody runs. It says that another session has it by now, so
 // that it is left alone.
-func (s *silent) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (flowfabric.Snapshot, error) {
-	return flowfabric.Snapshot{ID: id}, s.answer(ctx)
+func (s *silent) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+	return engine.Snapshot{Snapshot: flowfabric.Snapshot{ID: id}}, s.answer(ctx)
 }
 
 // settled forgets an execution that was handed out.

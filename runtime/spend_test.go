@@ -106,7 +106,7 @@ func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.Ex
 }
 
 // reach waits until an execution has a code.
-func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine.Snapshot {
+func (y *treasury) reach(id flowfabric.ExecutionID, code codes.Code) engine.Snapshot {
 	y.Helper()
 	var s engine.Snapshot
 	testwait.Progress(y.T, "it is "+string(code), func() (bool, any) {
@@ -114,10 +114,10 @@ func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine
 		if s, err = y.engine.ReadExecution(y.ctx, id); err != nil {
 			y.Fatal(err)
 		}
-		if s.State.Code != code && s.State.Terminal() && code[0] == 'T' {
-			y.Fatalf("%s (%s: %s), want %s", s.State.Code, s.Failure.Category, s.Failure.Message, code)
+		if s.Code != code && s.State.Terminal() && code[0] == 'T' {
+			y.Fatalf("%s (%s: %s), want %s", s.Code, s.Failure.Category, s.Failure.Message, code)
 		}
-		return s.State.Code == code, s.State.Code
+		return s.Code == code, s.Code
 	})
 	return s
 }

@@ -104,12 +104,12 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
 		t.Fatal(err, created)
 	}
-	reach := func(code flowfabric.Code) {
+	reach := func(code codes.Code) {
 		t.Helper()
 		testwait.Progress(t, "it is "+string(code), func() (bool, any) {
 			s, err := e.ReadExecution(ctx, x.ID)
 			must.No(t, err)
-			return s.State.Code == code, s.State.Code
+			return s.Code == code, s.Code
 		})
 	}
 	reach(codes.AwaitingSignal)

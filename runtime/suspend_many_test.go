@@ -82,7 +82,7 @@ func TestManySuspended(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await := func(code flowfabric.Code) {
+	await := func(code codes.Code) {
 		t.Helper()
 		for _, id := range ids {
 			w.reach(id, code)

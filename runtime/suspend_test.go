@@ -131,7 +131,7 @@ func TestAwait(t *testing.T) {
 			key := fmt.Sprintf("word-%d", i)
 			w.eventually("it waits for "+key, func() bool {
 				s := w.suspension(id)
-				return s.Code == codes.AwaitingApproval && s.Name == key
+				return s.State == flowfabric.Suspended && s.Name == key
 			})
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
@@ -477,7 +477,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 			w.signalled(id, "raj", `"yes"`, suspend.EffectSatisfied)
 			w.eventually("it waits again", func() bool {
 				s := w.suspension(id)
-				return s.Code == codes.AwaitingSignal && s.Name == "second"
+				return s.State == flowfabric.Suspended && s.Name == "second"
 			})
 		}
 		must.No(t, first.stop())

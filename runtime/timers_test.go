@@ -92,7 +92,7 @@ func TestTimerSetWhileNobodyListens(t *testing.T) {
 			must.No(t, err)
 			if late := s.ClaimedAt.Sub(s.CreatedAt) - time.Second/2; s.ClaimedAt.IsZero() ||
 				late > most+time.Since(began)-ran() {
-				t.Errorf("%s, %v late, want at most %v", s.State.Code, late, most)
+				t.Errorf("%s, %v late, want at most %v", s.Code, late, most)
 			}
 		})
 	}

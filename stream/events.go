@@ -70,10 +70,8 @@ type TailEvent struct {
 	// attempt repeats the frames after it.
 	Recorded uint64 `json:"recorded,omitempty" jsonschema:"at the end of an attempt: sequence of the last recorded frame, absent for none; later frames are repeated"`
 
-	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the
-	// same as it is stored.
+	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped.
 	State flowfabric.PublicState `json:"state,omitempty"`
-	Code  flowfabric.Code        `json:"code,omitempty" see:"operator"`
 }
 
 // Covered are the first frames of an attempt, up to the Sequence Recorded.

@@ -33,24 +33,24 @@ func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "acti
 
 // Record is the current suspension of an execution, or its last one.
 type Record struct {
-	Code         flowfabric.Code   `json:"code,omitempty" see:"operator" jsonschema:"the execution's state now"`
-	Flow         flowfabric.FlowID `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
-	ID           uuid.UUID         `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
-	Name         string            `json:"name" jsonschema:"under which the handler waits"`
-	Reason       string            `json:"reason,omitempty"`
-	Question     *Question         `json:"question,omitempty" see:"viewer" jsonschema:"the question that people see"`
-	Behaviour    string            `json:"on_timeout,omitempty"`
-	CreatedAt    time.Time         `json:"created_at,omitzero"`
-	TimeoutAt    time.Time         `json:"timeout_at,omitzero"`
-	ResumeDelay  flowfabric.Millis `json:"resume_after_ms,omitempty"`
-	Condition    string            `json:"-"` // as it is stored
-	Signals      int               `json:"signals" jsonschema:"number of its signals"`
-	Matched      int               `json:"matched" jsonschema:"number of signals that count"`
-	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time         `json:"closed_at,omitzero" jsonschema:"none: it is open"`
-	CloseReason  string            `json:"close_reason,omitempty"`
-	Cause        Cause             `json:"cause,omitempty"`
-	Trigger      string            `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
+	State        flowfabric.PublicState `json:"state" jsonschema:"the execution's state now"`
+	Flow         flowfabric.FlowID      `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
+	ID           uuid.UUID              `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
+	Name         string                 `json:"name" jsonschema:"under which the handler waits"`
+	Reason       string                 `json:"reason,omitempty"`
+	Question     *Question              `json:"question,omitempty" see:"viewer" jsonschema:"the question that people see"`
+	Behaviour    string                 `json:"on_timeout,omitempty"`
+	CreatedAt    time.Time              `json:"created_at,omitzero"`
+	TimeoutAt    time.Time              `json:"timeout_at,omitzero"`
+	ResumeDelay  flowfabric.Millis      `json:"resume_after_ms,omitempty"`
+	Condition    string                 `json:"-"` // as it is stored
+	Signals      int                    `json:"signals" jsonschema:"number of its signals"`
+	Matched      int                    `json:"matched" jsonschema:"number of signals that count"`
+	LastSignalAt time.Time              `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time              `json:"closed_at,omitzero" jsonschema:"none: it is open"`
+	CloseReason  string                 `json:"close_reason,omitempty"`
+	Cause        Cause                  `json:"cause,omitempty"`
+	Trigger      string                 `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
 	// who ended it, as they say: an operator, or the source of the signal; "" if nobody did
 	By         string      `json:"by,omitempty" jsonschema:"person or token that ended it"`
 	Result     *Result     `json:"-"`

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 var lsVerb = verb{
@@ -50,11 +51,8 @@ func (a *app) next(cursor string) error {
 
 // held tells whether an operator keeps it from being handed out.
 func held(s flowfabric.State) bool {
-	return s.Public == flowfabric.Waiting && s.BlockingReason == heldReason
+	return s.Public == flowfabric.Waiting && s.BlockingReason == codes.Held
 }
-
-// heldReason is the blocking reason of a held execution.
-const heldReason = "held_by_operator"
 
 // shownReason is how much of the message of a failure a line has; 'flowfabric show' has all of it.
 const shownReason = 120

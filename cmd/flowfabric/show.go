@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -46,7 +47,7 @@ func showExecution(ctx context.Context, q *request) error {
 		return err
 	}
 	id := q.args[0]
-	if len(x.Budgets)+len(x.Quotas) > 0 && x.State.LifecyclePhase == "runnable" {
+	if len(x.Budgets)+len(x.Quotas) > 0 && waits(x.Public) {
 		var e flowfabric.Explanation
 		x.gated(e, q.get(ctx, &e, "/v1/executions/*/why", id))
 	}
@@ -100,7 +101,7 @@ var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker",
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an
 // explanation, x stays.
 func (x *execution) gated(e flowfabric.Explanation, err error) {
-	if err != nil || e.Code != x.Code || x.BlockingReason == heldReason || slices.Contains(forWorkers, e.Reason) {
+	if err != nil || e.State != x.Public || x.BlockingReason == codes.Held || slices.Contains(forWorkers, e.Reason) {
 		return
 	}
 	x.BlockingReason = e.Reason
@@ -110,10 +111,15 @@ func (x *execution) gated(e flowfabric.Explanation, err error) {
 	}
 }
 
+// waits tells whether no worker has got it yet, or has it any more.
+func waits(s flowfabric.PublicState) bool {
+	return !s.Terminal() && s != flowfabric.Active && s != flowfabric.Suspended
+}
+
 func (x execution) text(p *page) {
 	state := styled(stateStyle(x.Public), x.Public)
 	switch {
-	case x.BlockingReason == heldReason && x.Public == flowfabric.Waiting:
+	case x.BlockingReason == codes.Held && x.Public == flowfabric.Waiting:
 		state = styled(yellow, "held (by an operator)")
 	case x.Closed != nil:
 		state.text += " (" + x.Closed.String() + ")"

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -151,11 +152,11 @@ func (w *env) create(partition uint16, gates ...flowfabric.Gate) flowfabric.Exec
 	return x.ID
 }
 
-func (w *env) code(id flowfabric.ExecutionID) flowfabric.Code {
+func (w *env) code(id flowfabric.ExecutionID) codes.Code {
 	w.Helper()
 	x, err := w.e.ReadExecution(w.ctx, id)
 	w.no(err)
-	return x.State.Code
+	return x.Code
 }
 
 func (w *env) held(quota flowfabric.Gate) int {

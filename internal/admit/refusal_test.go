@@ -14,7 +14,7 @@ import (
 func TestRefusalIsRead(t *testing.T) {
 	limit := (flowfabric.Start{Limits: []flowfabric.KeyLimit{{Key: "user:7 (a) %", Concurrency: 2, Rate: 10,
 		Per: flowfabric.Millis(time.Second)}}}).Gates()[0]
-	waiting, _ := flowfabric.Project(codes.WaitingFirst)
+	waiting := codes.Shown(codes.WaitingFirst)
 	for _, tc := range []struct {
 		refusal Refusal
 		state   flowfabric.PublicState

@@ -17,10 +17,10 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/ids", "internal/trail",
+	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit"},
 	{"."},
-	{"internal/denied", "internal/contract", "internal/wire", "internal/apiv1"},
+	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1"},
 	{"internal/valid", "internal/option"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},

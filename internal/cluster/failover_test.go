@@ -71,10 +71,10 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 	w.nodes.Elections(false)
 	l.more(3, everywhere()...)
 	for id, before := range ends {
-		if now, err := w.read(id); err != nil || now.State.Code != before.State.Code ||
+		if now, err := w.read(id); err != nil || now.Code != before.Code ||
 			now.Attempts != before.Attempts || !now.EndedAt.Equal(before.EndedAt) {
-			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.EndedAt,
-				now.State.Code, now.EndedAt, err)
+			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.Code, before.EndedAt,
+				now.Code, now.EndedAt, err)
 		}
 	}
 	dead.Restart()
@@ -86,14 +86,14 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 		s, err := w.read(f.id)
 		gone := errors.Is(err, flowfabric.ErrNotFound)
 		switch {
-		case !gone && (err != nil || s.State.Code != codes.Completed):
-			t.Errorf("%s is %s: %v", f.id, s.State.Code, err)
+		case !gone && (err != nil || s.Code != codes.Completed):
+			t.Errorf("%s is %s: %v", f.id, s.Code, err)
 		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) ||
 			f.err == nil && f.got != answer{f.index, frames}:
 			t.Errorf("%s: result %v of %d: %v", f.id, f.got, f.index, f.err)
 		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) ||
-			f.broken == nil && f.code != codes.Completed:
-			t.Errorf("%s: the tail ended with %q: %v", f.id, f.code, f.broken)
+			f.broken == nil && f.state != flowfabric.Completed:
+			t.Errorf("%s: the tail ended with %q: %v", f.id, f.state, f.broken)
 		case gone:
 			lost++
 		case w.ran(f.id) > 1:

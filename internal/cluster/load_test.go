@@ -32,10 +32,10 @@ type followed struct {
 	id     flowfabric.ExecutionID
 	index  int
 	got    answer
-	err    error           // of the wait for the result
-	seen   bool            // its result was
-	code   flowfabric.Code // the end that the tail saw
-	broken error           // what was wrong with the tail
+	err    error                  // of the wait for the result
+	seen   bool                   // its result was
+	state  flowfabric.PublicState // the end that the tail saw
+	broken error                  // what was wrong with the tail
 }
 
 // newLoad starts to submit.
@@ -71,7 +71,7 @@ func (l *load) submit() {
 		l.mu.Unlock()
 		l.owner.Go(func() {
 			var tail conc.WaitGroup
-			tail.Go(func() { f.code, f.broken = l.tail(e) })
+			tail.Go(func() { f.state, f.broken = l.tail(e) })
 			f.got, f.err = e.Result(l.w.ctx)
 			l.mu.Lock()
 			l.ended[f.id.Partition()]++
@@ -85,7 +85,7 @@ func (l *load) submit() {
 
 // tail follows an execution and tells what is wrong with what it saw: each attempt begins with frame 0 and leaves
 // nothing out, and the one that succeeds is whole.
-func (l *load) tail(e *client.Execution[answer]) (flowfabric.Code, error) {
+func (l *load) tail(e *client.Execution[answer]) (flowfabric.PublicState, error) {
 	next := 0
 	for event, err := range e.Tail(l.w.ctx) {
 		switch {
@@ -99,10 +99,10 @@ func (l *load) tail(e *client.Execution[answer]) (flowfabric.Code, error) {
 			return "", fmt.Errorf("frame %s instead of %d", event.Frame.Payload, next)
 		case event.Kind == stream.TailFrame:
 			next++
-		case event.Kind == stream.TailEnd && event.Code == codes.Completed && next != frames:
+		case event.Kind == stream.TailEnd && event.State == flowfabric.Completed && next != frames:
 			return "", fmt.Errorf("completed after %d frames of %d", next, frames)
 		case event.Kind == stream.TailEnd:
-			return event.Code, nil
+			return event.State, nil
 		}
 	}
 	return "", errors.New("the tail ended without an end")
@@ -178,9 +178,10 @@ func (l *load) once() {
 		switch {
 		case err != nil || f.err != nil || f.broken != nil:
 			l.w.Errorf("%s: read: %v, result: %v, tail: %v", f.id, err, f.err, f.broken)
-		case f.got != answer{f.index, frames} || f.code != codes.Completed || s.State.Code != codes.Completed:
-			l.w.Errorf("%s: result %v of %d, the tail ended with %s, the execution is %s", f.id, f.got, f.index, f.code,
-				s.State.Code)
+		case f.got != answer{f.index, frames} || f.state != flowfabric.Completed || s.Code != codes.Completed:
+			l.w.Errorf("%s: result %v of %d, the tail ended with %s, the execution is %s", f.id, f.got, f.index,
+				f.state,
+				s.Code)
 		case s.Attempts != 1 || l.w.ran(f.id) != 1:
 			l.w.Errorf("%s: %d attempts, a handler ran %d times", f.id, s.Attempts, l.w.ran(f.id))
 		}

@@ -83,7 +83,7 @@ func (w *env) busy(l *load, p uint16) (id flowfabric.ExecutionID) {
 			if f.id.Partition() != p {
 				continue
 			}
-			if s, err := w.engine.ReadExecution(w.ctx, f.id); err == nil && s.State.Code == codes.Active {
+			if s, err := w.engine.ReadExecution(w.ctx, f.id); err == nil && s.Code == codes.Active {
 				id = f.id
 				return true
 			}

@@ -1,10 +1,10 @@
 // Package codes names the states in which an execution can be stored. Each is one legal combination of what
-// flowfabric.State tells; an illegal one has no code and cannot be stored. The letter tells the group, a suffix the
+// State tells; an illegal one has no code and cannot be stored. The letter tells the group, a suffix the
 // state of the attempt: f never ran, t waits for a retry, p for a replay, i continues, r was taken from a lost
 // worker, n never ran before it ended.
 package codes
 
-// The codes. They are untyped, for flowfabric.Code.
+// The codes. They are untyped, for [Code].
 const (
 	WaitingFirst       = "R1f" // never ran
 	WaitingRetry       = "R1t" // next claim makes an attempt of type retry

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -519,7 +520,7 @@ func (w *env) populate(n int) (without []string) {
 	defer func() { w.quiet = false }()
 	w.hands = true
 	defer func() { w.hands = false }()
-	codes := []flowfabric.Code{"T4n", "T4", "R1r", "R2r"} // those that move the clock come first
+	codes := []codes.Code{"T4n", "T4", "R1r", "R2r"} // those that move the clock come first
 	for _, code := range reachable {
 		if code != "A2" && !slices.Contains(codes, code) && code[:2] != "R3" && code[:2] != "G1" && code != "T5n" {
 			codes = append(codes, code)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -18,12 +19,12 @@ var cancelScenarios = []scenario{
 			w.reset()
 			x := w.state(code)
 			w.cancel(x.id)
-			want, attempt := flowfabric.Code("T3"), "attempt_terminal"
+			want, attempt := codes.Code("T3"), "attempt_terminal"
 			if x.worker == nil {
 				want, attempt = "T3n", "none"
 			}
 			s := w.code(x.id, want)
-			w.all(string(code), eq(s.State.Public, flowfabric.Cancelled), eq(s.State.AttemptState, attempt),
+			w.all(string(code), eq(s.State.Public, flowfabric.Cancelled), eq(s.Phase().AttemptState, attempt),
 				eq(s.CancelledBy, ""), eq(s.CancelSource, engine.CancelOperator), eq(s.CancelReason, "told to"))
 			if x.worker == nil {
 				continue
@@ -90,7 +91,7 @@ var cancelScenarios = []scenario{
 			w.no(err)
 			same(w, "already", already, true)
 		})
-		for _, code := range []flowfabric.Code{"T1", "T2", "T4", "T4n"} {
+		for _, code := range []codes.Code{"T1", "T2", "T4", "T4n"} {
 			w.reset()
 			x = w.state(code)
 			w.unchanged("an ended one", func() {

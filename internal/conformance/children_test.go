@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -283,7 +284,7 @@ var childrenScenarios = []scenario{
 	}},
 	{name: "a time limit of a wait for children does what it says, and tells how each child was then",
 		run: func(w *env) {
-			for behaviour, want := range map[string]flowfabric.Code{
+			for behaviour, want := range map[string]codes.Code{
 				"fail": "T2", "cancel": "T3", "expire": "T4", "auto_resume": "R1i",
 				"auto_resume_with_timeout_signal": "R1i", "escalate": "S5",
 			} {

@@ -297,7 +297,7 @@ var clockScenarios = []scenario{
 			pass := func(d time.Duration) (sum engine.TickReply) {
 				for ; d > 0; d -= ttl / 2 {
 					w.advance(min(d, ttl/2))
-					if w.read(limited).State.Code == "A1" {
+					if w.read(limited).Code == "A1" {
 						w.renew(k, 0)
 					}
 					add(&sum, w.tick())

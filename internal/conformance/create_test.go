@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -25,7 +26,7 @@ var createScenarios = []scenario{
 		same(w, "score", w.dump().ZSets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
 		w.check()
 		s := w.read(x.ID)
-		same(w, "phase", s.State.LifecyclePhase+" "+s.State.AttemptState, "runnable pending_first_attempt")
+		same(w, "phase", s.Phase().LifecyclePhase+" "+s.Phase().AttemptState, "runnable pending_first_attempt")
 	}},
 	{name: "only a delay into the future makes a new execution delayed", run: func(w *env) {
 		id := w.create(delay(time.Second))
@@ -131,7 +132,7 @@ var createScenarios = []scenario{
 			w.advance(skew)
 			for _, d := range []time.Duration{-90 * time.Minute, -time.Minute, time.Minute, 90 * time.Minute} {
 				id := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.Now().Add(d) })
-				want := flowfabric.Code("R1f")
+				want := codes.Code("R1f")
 				if d > skew {
 					want = "R2af"
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -121,7 +122,7 @@ var debounceScenarios = []scenario{
 			w.settleTime()
 			k := w.worker("w" + name)
 			then(k, k.one(id).Fence)
-			w.code(id, flowfabric.Code(name))
+			w.code(id, codes.Code(name))
 			before := w.core(id)
 			next := w.create(bouncing("k"+name, time.Hour, 0), input("next"))
 			sameDeep(w, name+" is as it was", w.core(id), before)
@@ -409,7 +410,7 @@ var debounceScenarios = []scenario{
 			w.no(err)
 			w.replaces(id, flowfabric.Waiting, bouncing("k", time.Minute, 0), input("two"))
 		}
-		free := func(code flowfabric.Code) {
+		free := func(code codes.Code) {
 			w.Helper()
 			w.audited()
 			_, err := w.e.UnholdExecution(w.ctx, id, "anna")

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -382,11 +383,11 @@ func (w *env) read(id flowfabric.ExecutionID) engine.Snapshot {
 }
 
 // code fails unless the execution is (shown) in the wanted state, and returns its snapshot.
-func (w *env) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snapshot {
+func (w *env) code(id flowfabric.ExecutionID, want codes.Code) engine.Snapshot {
 	w.Helper()
 	s := w.read(id)
-	if s.State.Code != want {
-		w.Fatalf("%s is %s, want %s", id, s.State.Code, want)
+	if s.Code != want {
+		w.Fatalf("%s is %s, want %s", id, s.Code, want)
 	}
 	return s
 }

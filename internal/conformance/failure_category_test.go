@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
@@ -16,7 +17,7 @@ var categoryScenarios = []scenario{
 	{name: "an ended execution has a category only if a failure ended it", run: func(w *env) {
 		for _, x := range []struct {
 			what, want string
-			code       flowfabric.Code
+			code       codes.Code
 			end        func(id flowfabric.ExecutionID, f flowfabric.Fence)
 		}{
 			{"success", "", "T1", func(_ flowfabric.ExecutionID, f flowfabric.Fence) { w.no(w.complete(f, "").Err) }},
@@ -44,7 +45,8 @@ var categoryScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
 			last := events[len(events)-1]
-			w.all(x.what, eq(last.Kind, timeline.EventEnded), eq(last.Code, x.code), eq(last.Detail, x.want))
+			w.all(x.what, eq(last.Kind, timeline.EventEnded), eq(last.State, codes.Shown(x.code).Public),
+				eq(last.Detail, x.want))
 			at := slices.IndexFunc(events, func(e flowfabric.Event) bool { return e.Kind == timeline.EventAttempt })
 			same(w, x.what+": the attempt before", events[at].Detail, "ended_failure first")
 		}

@@ -40,13 +40,14 @@ var feedScenarios = []scenario{
 		w.tick()
 		got := map[string]string{}
 		for _, e := range w.feed() {
-			got[e.Execution.String()] = string(e.Code) + " " + strconv.Itoa(e.Attempt)
+			got[e.Execution.String()] = came(e) + " " + strconv.Itoa(e.Attempt)
 			same(w, "kind", e.Kind, engine.FeedEnd)
 			same(w, "route", e.Route > 0, true)
 		}
 		sameDeep(w, "ends", got,
-			map[string]string{done.String(): "T1 1", failed.String(): "T2 1", cancelled.String(): "T3n 0",
-				expired.String(): "T4n 0"})
+			map[string]string{done.String(): "completed 1", failed.String(): "failed 1",
+				cancelled.String(): "cancelled 0",
+				expired.String():   "expired 0"})
 	}},
 	{name: "the feed records lease changes and signals in order", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
@@ -65,6 +66,7 @@ var feedScenarios = []scenario{
 		f = x.worker.one(x.id).Fence
 		w.complete(f, "")
 		var got []string
+		const waits = "waiting waiting_for_worker"
 		for _, e := range w.feed() {
 			if e.Kind == engine.FeedSignal {
 				w.all("signal", eq(e.Execution, x.id), eq(e.Waitpoint, handed.ID),
@@ -73,9 +75,10 @@ var feedScenarios = []scenario{
 				continue
 			}
 			same(w, "of", e.Execution, x.id)
-			got = append(got, string(e.Code))
+			got = append(got, came(e))
 		}
-		sameList(w, "events", got, "A1", "signal", "R1t", "A1", "R1i", "A1", "A3", "R1r", "A1", "T1")
+		sameList(w, "events", got, "active", "signal", waits, "active", waits, "active",
+			"active waiting_for_worker", waits, "active", "completed")
 		last := w.feed()[len(got)-1]
 		w.all("holder", eq(last.Session, f.Session), eq(last.Epoch, f.Epoch), eq(last.Attempt, int(f.Attempt)))
 	}},
@@ -103,9 +106,9 @@ var feedScenarios = []scenario{
 		w.settleTime()
 		seen := map[string]int{}
 		for _, e := range w.feed() {
-			seen[e.Execution.String()+" "+string(e.Code)]++
+			seen[e.Execution.String()+" "+came(e)]++
 		}
-		same(w, "events of three", len(seen), 5) // A1 and R1r of two, T4n of one
+		same(w, "events of three", len(seen), 5) // active and waiting of two, expired of one
 		for what, n := range seen {
 			same(w, what, n, 1)
 		}
@@ -215,6 +218,11 @@ func (w *env) follow(wish engine.FeedWish) engine.FeedState {
 	s := w.e.SetFeed(w.ctx, wish)[w.p]
 	w.no(s.Err)
 	return s
+}
+
+// came is the state that an event tells.
+func came(e flowfabric.FeedEvent) string {
+	return strings.TrimSpace(string(e.State) + " " + e.BlockingReason)
 }
 
 // feed is all that is recorded.

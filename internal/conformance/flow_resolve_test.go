@@ -232,7 +232,7 @@ var flowResolveScenarios = []scenario{
 			as(deadline(time.Hour), delay(time.Hour), tags(map[string]string{"a.b": "c"}))).submit(engine.SealClosed)
 		g.fail(g.claim()["a"])
 		s := w.code(g.id.Member("b"), "T5n")
-		w.all("shown", eq(s.State.Public, "skipped"), eq(s.State.AttemptState, "none"),
+		w.all("shown", eq(s.State.Public, "skipped"), eq(s.Phase().AttemptState, "none"),
 			eq(s.Failure.Category, "dependency_impossible"), eq(s.Attempts, 0))
 		same(w, "history", w.kinds(g.id.Member("b")), "created skipped ended")
 		for _, key := range []string{w.k.Blocked(), w.k.Delayed(), w.k.Alarms(), w.k.Parked()} {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -282,14 +283,14 @@ type pointed struct {
 
 // unseen are the states that no execution was ever in. Those of members that wait for others are for the random flows
 // of internal/model; what is paused or granted after it ran is seen in the table of testdata.
-func (f *fuzzer) unseen() (codes []flowfabric.Code) {
+func (f *fuzzer) unseen() (list []codes.Code) {
 	for _, code := range reachable {
-		if code != "A2" && !slices.Contains([]flowfabric.Code{"R3f", "R3p", "T5n", "R4i", "G1i"}, code) &&
+		if code != "A2" && !slices.Contains([]codes.Code{"R3f", "R3p", "T5n", "R4i", "G1i"}, code) &&
 			f.states[string(code)] == 0 {
-			codes = append(codes, code)
+			list = append(list, code)
 		}
 	}
-	return codes
+	return list
 }
 
 func (f *fuzzer) begin() {

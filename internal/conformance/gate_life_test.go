@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -171,7 +172,7 @@ var gateLifeScenarios = []scenario{
 	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
-		for _, code := range []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
+		for _, code := range []codes.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
 			w.reset()
 			w.seed()
 			x := w.state(code, deadline(time.Hour))

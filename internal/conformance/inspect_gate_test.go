@@ -36,12 +36,12 @@ var inspectGateScenarios = []scenario{
 		paused := list(engine.IndexHeld, "")
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
-		w.all("paused", eq(x.State.Code, "R4f"), eq(x.State.Public, "waiting"), eq(x.Since.UnixMilli(), x.Score),
+		w.all("paused", eq(x.Code, "R4f"), eq(x.State.Public, "waiting"), eq(x.Since.UnixMilli(), x.Score),
 			eqList(x.Route.Gates, flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("openai")))
 		held := list(engine.IndexActive, s.worker.session)
-		w.all("held", eq(held[s.granted].State.Code, "G1f"), eq(held[s.active].State.Code, "A1"))
+		w.all("held", eq(held[s.granted].Code, "G1f"), eq(held[s.active].Code, "A1"))
 		waiting := list(engine.IndexWaiting, s.route)
-		w.all("waiting", eq(len(waiting), 1), eq(waiting[s.waiting].State.Code, "R1f"))
+		w.all("waiting", eq(len(waiting), 1), eq(waiting[s.waiting].Code, "R1f"))
 	}},
 }
 

@@ -246,7 +246,7 @@ var inspectScenarios = []scenario{
 		c = k.one(id)
 		w.advance(ttl)
 		x := read(engine.IndexActive, k.session, true)
-		same(w, "a dead session's", x.State.Code, codes.LeaseExpired)
+		same(w, "a dead session's", x.Code, codes.LeaseExpired)
 		w.settleTime()
 		w.worker("w3").one(id)
 		w.cancel(id)

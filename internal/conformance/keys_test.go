@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -49,10 +50,10 @@ func (w *env) keyHolder(name string) flowfabric.ExecutionID {
 var keyScenarios = []scenario{
 	{name: "a unique key is taken while its execution is delayed, waits, runs, pauses or is suspended, and no longer",
 		run: func(w *env) {
-			for _, code := range []flowfabric.Code{"R1f", "R2af", "A1", "R1i", "R1t", "R1r", "R2ai", "R2b", "R2c",
+			for _, code := range []codes.Code{"R1f", "R2af", "A1", "R1i", "R1t", "R1r", "R2ai", "R2b", "R2c",
 				"S1"} {
 				x := w.state(code, key("k", 0), retries(2))
-				state, _ := flowfabric.Project(code)
+				state, _ := codes.Project(code)
 				w.meets(string(code), x.id, state.Public, key("k", 0))
 				w.meets(string(code)+", another digest", x.id, state.Public, key("k", 0), digest("other"))
 				_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})

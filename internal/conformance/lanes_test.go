@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -156,8 +157,8 @@ var laneScenarios = []scenario{
 	{name: "work that comes back into a paused lane waits there", run: func(w *env) {
 		// Every way into a queue, with what brings it there while the lane is paused.
 		for _, way := range []struct {
-			from flowfabric.Code
-			to   flowfabric.Code
+			from codes.Code
+			to   codes.Code
 			by   func(x placed)
 		}{
 			{"R2af", "R1f", func(placed) { w.advance(time.Hour); w.settleTime() }},

@@ -51,7 +51,7 @@ var liveModeScenarios = []scenario{
 			lasting.expectFrames(1, 3*i+1, 2)
 		}
 		for _, tail := range []*tailed{all, lasting} {
-			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end completed")
 			tail.over()
 		}
 	}},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -122,12 +123,12 @@ var operatorScenarios = []scenario{
 				w.reset()
 				x := w.state(code)
 				change(x.id, 7, 0, 7)
-				same(w, "and nothing else", string(w.read(x.id).State.Code), string(code))
+				same(w, "and nothing else", string(w.read(x.id).Code), string(code))
 			}
 		}
 	}},
 	{name: "an operator runs a delayed execution now, or changes its delay", run: func(w *env) {
-		due := map[flowfabric.Code]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r", "R2c": "R1i"}
+		due := map[codes.Code]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r", "R2c": "R1i"}
 		set := func(id flowfabric.ExecutionID, d time.Duration) (bool, error) {
 			return w.e.SetDelay(w.ctx, id, engine.DelayChange{Delay: d, By: "anna b", Reason: "mail is back"})
 		}
@@ -213,7 +214,7 @@ var operatorScenarios = []scenario{
 		w.revoke(id)
 		ear.hears("l")
 		s := w.code(id, "A3")
-		w.all("shown", eq(s.State.Public, "active"), eq(s.State.OwnershipState, "lease_revoked"),
+		w.all("shown", eq(s.State.Public, "active"), eq(s.Phase().OwnershipState, "lease_revoked"),
 			eq(s.Session, k.session))
 		w.unchanged("again", func() {
 			already, err := w.e.RevokeLease(w.ctx, id, "", "op", "r")
@@ -338,7 +339,7 @@ var operatorScenarios = []scenario{
 		w.is(err, denied.NoSession)
 	}},
 	{name: "an execution can be replayed from every end, a success only if forced", run: func(w *env) {
-		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
+		for _, code := range []codes.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
 			w.reset()
 			x := w.state(code, priority(4))
 			before := w.read(x.id)
@@ -359,7 +360,8 @@ var operatorScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, x.id)
 			w.no(err)
 			e := events[len(events)-1]
-			w.all("lineage", eq(e.Kind, "replayed"), eq(e.Code, code), eq(e.By, "me"), eq(e.Reason, "why not"),
+			w.all("lineage", eq(e.Kind, "replayed"), eq(e.State, codes.Shown(code).Public), eq(e.By, "me"),
+				eq(e.Reason, "why not"),
 				eq(e.Until.Equal(before.EndedAt), true))
 			k := w.worker("w2")
 			n := k.one(x.id)
@@ -589,7 +591,7 @@ var operatorScenarios = []scenario{
 	}},
 	{name: "a purge leaves only a tombstone, which still recognises duplicates", run: func(w *env) {
 		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
-		for _, code := range []flowfabric.Code{"T1", "T2", "T3n", "T4"} {
+		for _, code := range []codes.Code{"T1", "T2", "T3n", "T4"} {
 			w.reset()
 			x := w.state(code, digest, tags(map[string]string{"a.b": "c"}), deadline(time.Second))
 			item := w.item(digest)
@@ -610,7 +612,7 @@ var operatorScenarios = []scenario{
 				c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
 				w.no(err)
 				w.no(c[0].Err)
-				state, _ := flowfabric.Project(code)
+				state, _ := codes.Project(code)
 				w.all("answer", eq(c[0].Duplicate, true), eq(c[0].State, state.Public))
 				c, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item, item})
 				w.no(err)

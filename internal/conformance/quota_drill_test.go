@@ -182,7 +182,7 @@ func (d *drill) end1(*asker) {
 	}
 }
 
-func (d *drill) read1(id flowfabric.ExecutionID) flowfabric.Code { return d.gates.read(id).State.Code }
+func (d *drill) read1(id flowfabric.ExecutionID) codes.Code { return d.gates.read(id).Code }
 
 // read takes the outbox over; tell delivers one notice of it, and sometimes one that was delivered before.
 func (d *drill) read(*asker) {

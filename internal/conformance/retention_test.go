@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -232,7 +233,7 @@ var retentionScenarios = []scenario{
 	}},
 	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour",
 		run: func(w *env) {
-			for i, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
+			for i, code := range []codes.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
 				w.reset()
 				stays := day
 				own := func(x *engine.NewExecution) {
@@ -258,7 +259,7 @@ var retentionScenarios = []scenario{
 					w.check()
 					return c[0]
 				}
-				state, _ := flowfabric.Project(code)
+				state, _ := codes.Project(code)
 				w.all("a duplicate", eq(again().Duplicate, true), eq(again().State, state.Public))
 				other := item
 				other.Digest = "0123456789abcdef0123456789abcdee"

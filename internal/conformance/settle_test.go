@@ -26,7 +26,7 @@ var settleScenarios = []scenario{
 		w.frames(f, 1, 2)
 		w.no(w.complete(f, "\x00result").Err)
 		s := w.code(id, "T1")
-		w.all("outcome", eq(s.State.Public, "completed"), eq(s.State.TerminalOutcome, "success"),
+		w.all("outcome", eq(s.State.Public, "completed"), eq(s.Phase().TerminalOutcome, "success"),
 			eq(s.EndedAt.IsZero(), false), eq(len(s.AttemptLog), 0))
 		r, ok, err := w.e.ReadResult(w.ctx, id, 1)
 		w.no(err)
@@ -108,7 +108,7 @@ var settleScenarios = []scenario{
 		same(w, "outcomes", completed.Load()+cancelled.Load(), 40)
 		t1 := 0
 		for _, id := range ids {
-			if w.read(id).State.Code == codes.Completed {
+			if w.read(id).Code == codes.Completed {
 				t1++
 			}
 		}
@@ -249,7 +249,7 @@ var settleScenarios = []scenario{
 		w.advance(20 * time.Second)
 		w.delay(f, 500*time.Millisecond)
 		s := w.code(id, "R2ai")
-		w.all("delayed", eq(s.State.Public, "delayed"), eq(s.State.AttemptState, "attempt_interrupted"),
+		w.all("delayed", eq(s.State.Public, "delayed"), eq(s.Phase().AttemptState, "attempt_interrupted"),
 			eq(s.Attempts, 1), eq(s.Retries, 0))
 		w.unchanged("the same delay", func() {
 			already, err := w.e.DelayExecution(w.ctx, f, 500*time.Millisecond)

@@ -103,7 +103,7 @@ var liveScenarios = []scenario{
 			tail.expect("1 frame 1")
 			closing := ran()
 			w.no(w.complete(f, "").Err)
-			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end completed")
 			took += ran() - closing
 			tail.over()
 		}
@@ -135,7 +135,7 @@ var liveScenarios = []scenario{
 			tail.over()
 			all.expect("1 attempt_end " + x.reason)
 			if s := w.read(f.Execution).State; s.Terminal() {
-				all.expect("1 end " + string(s.Code))
+				all.expect("1 end " + string(s.Public))
 				all.over()
 			} else {
 				same(w, "still open after", x.reason, "lease_expired")
@@ -145,7 +145,7 @@ var liveScenarios = []scenario{
 		id := w.create()
 		tail := w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		w.cancel(id)
-		tail.expect("0 end " + string(w.read(id).State.Code))
+		tail.expect("0 end " + string(w.read(id).Code))
 		tail.over()
 	}},
 	{name: "tailers join in a burst", run: func(w *env) {
@@ -222,7 +222,7 @@ var liveScenarios = []scenario{
 		w.no(w.complete(f, "").Err)
 		for _, tail := range others {
 			tail.expectFrames(1, 1, total)
-			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end completed")
 			tail.over()
 		}
 		var late []stream.Frame
@@ -307,7 +307,7 @@ var liveScenarios = []scenario{
 		frames, _ := w.pages(f.Execution, 1, 500)
 		w.stored(frames, sent)
 		tail.expectFrames(1, 1, total)
-		tail.expect("1 attempt_end attempt_success", "1 end T1")
+		tail.expect("1 attempt_end attempt_success", "1 end completed")
 		tail.over()
 	}},
 	{name: "a lost reply doubles nothing", run: func(w *env) {
@@ -358,7 +358,7 @@ var liveScenarios = []scenario{
 		}
 		w.no(w.complete(f, "").Err)
 		for _, tail := range tails {
-			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end completed")
 			tail.over()
 		}
 	}},
@@ -496,7 +496,7 @@ var liveScenarios = []scenario{
 			}
 			tail.expect("1 gap " + strconv.FormatUint(missing, 10))
 			tail.expectFrames(1, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
-			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end completed")
 			tail.over()
 		}
 	}},
@@ -536,7 +536,7 @@ var liveScenarios = []scenario{
 		live.expect("3 attempt")
 		live.expectFrames(3, 1, 1)
 		w.no(w.complete(third.Fence, "done").Err)
-		live.expect("3 attempt_end attempt_success", "3 end T1")
+		live.expect("3 attempt_end attempt_success", "3 end completed")
 		live.over()
 		same(w, "result", <-result, "done")
 
@@ -546,7 +546,7 @@ var liveScenarios = []scenario{
 		late.expect("1 attempt_end attempt_failure", "2 attempt")
 		late.expectFrames(2, 1, 2)
 		late.expect("2 attempt_end lease_expired", "3 attempt", "3 frame 1", "3 attempt_end attempt_success",
-			"3 end T1")
+			"3 end completed")
 		late.over()
 		only := w.tail(c.Execution(id).Tail(w.ctx, client.OnlyAttempt(2)))
 		only.expect("2 attempt", "2 frame 1", "2 frame 2", "2 attempt_end lease_expired")
@@ -624,7 +624,7 @@ var liveScenarios = []scenario{
 		w.frames(f, 1, 2)
 		w.no(w.complete(f, "done").Err)
 		end := of(stream.TailEnd, 3)
-		w.all("the end", eq(end.State, flowfabric.Completed), eq(end.Code, "T1"),
+		w.all("the end", eq(end.State, flowfabric.Completed),
 			eq(end.At.UnixMilli(), w.at(id, "en")), eq(end.Category, ""), eq(end.Message, ""), eq(end.By, ""))
 		all := collect(framelog.TailOptions{})
 		var types []flowfabric.AttemptType
@@ -877,7 +877,7 @@ func spell(e stream.TailEvent, err error) string {
 	case stream.TailSuspended:
 		detail = e.Suspension.Name
 	case stream.TailEnd:
-		detail = e.Code
+		detail = e.State
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%d %s %v", e.Attempt, e.Kind, detail), " ")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -23,7 +24,7 @@ var pauseScenarios = []scenario{
 		m := w.stopped(c.Fence, resumedAfter(time.Second))
 		refuse := func(code string) {
 			w.Helper()
-			w.code(id, flowfabric.Code(code))
+			w.code(id, codes.Code(code))
 			w.refuses("an append in "+code, denied.NotActive, code, func() error {
 				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{{}})
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -275,8 +276,9 @@ var suspensionTimeScenarios = []scenario{
 			same(w, "recorded", w.record(id).ResumeDelay, flowfabric.Millis(500*time.Millisecond))
 			w.signal(id, m, "go", suspend.EffectSatisfied)
 			s := w.code(id, "R2c")
-			w.all("shown", eq(s.State.Public, "delayed"), eq(s.State.Eligibility, "not_eligible_until_time"),
-				eq(s.State.BlockingReason, "waiting_for_resume_delay"), eq(s.State.AttemptState, "attempt_interrupted"),
+			w.all("shown", eq(s.State.Public, "delayed"), eq(s.Phase().Eligibility, "not_eligible_until_time"),
+				eq(s.State.BlockingReason, "waiting_for_resume_delay"), eq(s.Phase().AttemptState,
+					"attempt_interrupted"),
 				eq(s.DelayUntil.Sub(w.record(id).ClosedAt), 500*time.Millisecond))
 			k.nothing()
 			w.pass(400 * time.Millisecond)
@@ -333,7 +335,7 @@ func (row timeoutRow) verify(w *env) {
 	w.pass(time.Millisecond)
 	same(w, row.behaviour+" is due", w.tick().Suspensions, 1)
 	same(w, "once", w.tick().Suspensions, 0)
-	s, r := w.code(id, flowfabric.Code(row.code)), w.record(id)
+	s, r := w.code(id, codes.Code(row.code)), w.record(id)
 	p, meta := w.waitpoint(id, m), w.streamOf(id)
 	w.all(row.behaviour+" stream", eq(meta.Closed, row.stream != ""), eq(meta.ClosedReason, row.stream))
 	w.all("retries", eq(s.Retries, 0), eq(s.Attempts, 1)) // the retry policy is not asked

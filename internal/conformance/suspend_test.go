@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -20,7 +21,7 @@ var suspendScenarios = slices.Concat(suspensionScenarios, tokenScenarios, pendin
 // reasons are why executions wait.
 var reasons = []struct {
 	reason string
-	code   flowfabric.Code
+	code   codes.Code
 	shown  string
 }{
 	{"waiting_for_signal", "S1", "waiting_for_signal"}, {"step_boundary", "S1", "waiting_for_signal"},
@@ -77,15 +78,16 @@ var suspensionScenarios = []scenario{
 			id := c.Fence.Execution
 			q, s := w.suspend(c.Fence, because(row.reason))
 			x := w.code(id, row.code)
-			w.all(row.reason, eq(x.State.LifecyclePhase, "suspended"), eq(x.State.OwnershipState, "unowned"),
-				eq(x.State.Eligibility, "not_applicable"), eq(x.State.BlockingReason, row.shown),
-				eq(x.State.AttemptState, "attempt_interrupted"), eq(x.State.Public, "suspended"), eq(x.Attempts, 1),
+			w.all(row.reason, eq(x.Phase().LifecyclePhase, "suspended"), eq(x.Phase().OwnershipState, "unowned"),
+				eq(x.Phase().Eligibility, "not_applicable"), eq(x.State.BlockingReason, row.shown),
+				eq(x.Phase().AttemptState, "attempt_interrupted"), eq(x.State.Public, "suspended"), eq(x.Attempts, 1),
 				eq(x.Epoch, c.Fence.Epoch))
 			held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 			w.no(err)
 			same(w, "held", len(held), 0)
 			r := w.record(id)
-			w.all("record", eq(r.Code, row.code), eq(r.ID, q.ID), eq(r.Reason, row.reason), eq(r.Behaviour, "fail"),
+			w.all("record", eq(r.State, flowfabric.Suspended), eq(r.ID, q.ID), eq(r.Reason, row.reason),
+				eq(r.Behaviour, "fail"),
 				eq(r.TimeoutAt.IsZero(), true), eq(r.ClosedAt.IsZero(), true), eq(r.Cause, ""),
 				eq(r.Result == nil, true))
 			// What a token is made of comes back; the token (kid:64 hex digits) is the business of who holds the
@@ -204,8 +206,8 @@ var suspensionScenarios = []scenario{
 			Correlation: "c1", Payload: []byte(`{"a":1}`)}, suspend.EffectSatisfied)
 		same(w, "open", d.Open, false)
 		s := w.code(id, "R1i")
-		w.all("state", eq(s.State.BlockingReason, "waiting_for_worker"), eq(s.State.Eligibility, "eligible_now"),
-			eq(s.State.AttemptState, "attempt_interrupted"), eq(s.State.Public, "waiting"), eq(s.Attempts, 1))
+		w.all("state", eq(s.State.BlockingReason, "waiting_for_worker"), eq(s.Phase().Eligibility, "eligible_now"),
+			eq(s.Phase().AttemptState, "attempt_interrupted"), eq(s.State.Public, "waiting"), eq(s.Attempts, 1))
 		r := w.record(id)
 		w.all("suspension", eq(r.ClosedAt.IsZero(), false), eq(r.CloseReason, "resumed"), eq(r.Cause, "signal"),
 			eq(r.Trigger, "signal"), eq(r.Signals, 1), eq(r.Matched, 1))

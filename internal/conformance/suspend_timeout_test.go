@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
@@ -413,7 +414,7 @@ var timeoutScenarios = []scenario{
 		w.complete(c.Fence, "")
 		ends := []struct {
 			want string
-			code flowfabric.Code
+			code codes.Code
 			run  func(s sleeper)
 			opts []suspending
 		}{

@@ -32,7 +32,7 @@ var timeScenarios = []scenario{
 		w.advance(ttl)
 		same(w, "requeued", w.tick().Requeued, 1)
 		s := w.code(id, "R1r")
-		w.all("requeued", eq(s.State.Public, "waiting"), eq(s.State.AttemptState, "attempt_interrupted"),
+		w.all("requeued", eq(s.State.Public, "waiting"), eq(s.Phase().AttemptState, "attempt_interrupted"),
 			eq(s.Reclaims, 1), eq(s.Retries, 0))
 		w.all("its record", eq(s.AttemptLog[0].State, "interrupted_reclaimed"),
 			eq(s.AttemptLog[0].Category, "lease_expired"), eq(s.AttemptLog[0].Worker, "w1"))
@@ -131,7 +131,7 @@ var timeScenarios = []scenario{
 		}},
 	{name: "work that pauses after lost workers is not dispatched, but can be cancelled and can expire",
 		run: func(w *env) {
-			for code, end := range map[flowfabric.Code]func(flowfabric.ExecutionID){
+			for code, end := range map[codes.Code]func(flowfabric.ExecutionID){
 				"T3": w.cancel,
 				"T4": func(flowfabric.ExecutionID) { w.advance(time.Hour); w.settleTime() },
 			} {
@@ -250,7 +250,7 @@ var timeScenarios = []scenario{
 				w.set("HSET", w.k.Session(x.worker.session), "exp", fmt.Sprint(w.now()+ttl.Milliseconds()))
 			}
 			sum, _ := w.settleTime()
-			want := flowfabric.Code("T4")
+			want := codes.Code("T4")
 			if x.worker == nil {
 				want = "T4n"
 			}
@@ -484,7 +484,7 @@ var timeScenarios = []scenario{
 
 // reachable are the states that the functions so far can produce. A member that ran is not skipped: its group was
 // satisfied, and stays so (T5).
-var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2r", "R2c", "A1", "A2",
+var reachable = []codes.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2r", "R2c", "A1", "A2",
 	"A3", "S1", "S2", "S5", "T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n", "R4f", "R4i", "G1f",
 	"G1i"}
 
@@ -512,7 +512,7 @@ func (w *env) halt(x *placed, opts ...suspending) {
 }
 
 // place creates an execution: alone, or as a member of a flow that may grow, behind an upstream if its state needs one.
-func (w *env) place(code flowfabric.Code, opts []option) placed {
+func (w *env) place(code codes.Code, opts []option) placed {
 	w.Helper()
 	behind := code == "R3f" || code == "R3p" || code == "T5n"
 	if !w.members && !behind {
@@ -538,7 +538,7 @@ func (w *env) place(code flowfabric.Code, opts []option) placed {
 
 // state brings a new execution into a state, in a partition with a token key. Only A2, R1r, R2r, T4 and T4n move the
 // clock.
-func (w *env) state(code flowfabric.Code, opts ...option) placed {
+func (w *env) state(code codes.Code, opts ...option) placed {
 	w.Helper()
 	opts = append([]option{retries(3)}, opts...)
 	switch code {

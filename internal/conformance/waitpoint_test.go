@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -486,7 +487,7 @@ var waitpointScenarios = []scenario{
 		}
 	}},
 	{name: "pending waitpoints are closed when their execution ends", run: func(w *env) {
-		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T4"} {
+		for _, code := range []codes.Code{"T1", "T2", "T3", "T4"} {
 			w.reset()
 			w.hands = true
 			x := w.state(code)

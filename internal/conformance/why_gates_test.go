@@ -7,12 +7,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // gateway brings an execution with gates into a state in which it waits.
-func (w *env) gateway(code flowfabric.Code) flowfabric.ExecutionID {
+func (w *env) gateway(code codes.Code) flowfabric.ExecutionID {
 	w.Helper()
 	opts := []option{asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))}
 	switch code {
@@ -44,7 +45,7 @@ func (w *env) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 }
 
 // askedBy is one whose gates a worker asks.
-func askedBy(from flowfabric.Code, came string) explained {
+func askedBy(from codes.Code, came string) explained {
 	return explained{cause: explain.WhyGranted, to: from, at: field("gx"), move: due,
 		says: both(stored("gx"), text(`asking whether there is room for it (budget acme, quota openai)`, `"w9"`, came)),
 		place: func(w *env, _ *placed) placed {
@@ -55,7 +56,7 @@ func askedBy(from flowfabric.Code, came string) explained {
 }
 
 // held is one that an operator paused.
-func held(from flowfabric.Code, came string) explained {
+func held(from codes.Code, came string) explained {
 	return explained{cause: explain.WhyExecutionHeld, to: from,
 		says: func(w *env, x placed) []string {
 			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -190,7 +191,7 @@ var whyStateScenarios = []scenario{
 		w.code(z.id, "T2")
 	}},
 	{name: "the explanation of a final failure says why it was not retried", run: func(w *env) {
-		end := func(f engine.Failure, opts ...option) flowfabric.Explanation {
+		end := func(f engine.Failure, opts ...option) explanation {
 			w.Helper()
 			x := w.state("A1", opts...)
 			for {
@@ -217,7 +218,7 @@ var whyStateScenarios = []scenario{
 	{name: "each of the six timeout behaviours of a suspension is explained", run: func(w *env) {
 		for behaviour, want := range map[string]struct {
 			says  string
-			to    flowfabric.Code
+			to    codes.Code
 			cause string
 		}{
 			"fail":        {"ends it failed, without a retry", "T2", explain.WhyFailedWaitTimeout},
@@ -303,7 +304,7 @@ var whyStateScenarios = []scenario{
 	}},
 	{name: "a passed deadline is explained before any other cause", run: func(w *env) {
 		for code := range explanations {
-			state, _ := flowfabric.Project(code)
+			state, _ := codes.Project(code)
 			if state.Terminal() || explanations[code].place != nil {
 				continue
 			}
@@ -413,18 +414,18 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.set("DEL", string(w.k)) // the next call boots it again
-		e, err = explain.Of(w.ctx, w.e, y.id)
+		e, err = w.explain(y.id)
 		w.no(err)
 		w.says(e, explain.WhyWaitingNoWorker)
 		w.reset()
 		// 1970 is a time like any other
 		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) })
-		e, err = explain.Of(w.ctx, w.e, old)
+		e, err = w.explain(old)
 		w.no(err)
 		w.says(e, explain.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
 		w.settleTime()
 		w.code(old, "T4n")
-		_, err = explain.Of(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
+		_, err = w.explain(flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
 	{name: "random states are always explained", run: func(w *env) {
@@ -442,15 +443,16 @@ var whyStateScenarios = []scenario{
 				continue
 			}
 			id := f.ids[f.r.IntN(len(f.ids))]
-			e, err := explain.Of(w.ctx, w.e, id)
-			if err != nil || unexplained(e, id) != "" || !plausible(e) {
-				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
+			e, err := w.explain(id)
+			if err != nil || unexplained(e.Explanation, id) != "" || !plausible(e) {
+				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e.Explanation, id),
+					e, f.tail())
 			}
 			seen[e.Reason]++
 			if to := foretold[strings.TrimSuffix(e.Reason, "_tick_overdue")]; to != nil &&
 				f.r.IntN(3) == 0 && f.takeOver() {
 				ticks++
-				next, err := explain.Of(w.ctx, w.e, id)
+				next, err := w.explain(id)
 				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[explain.WhyDeadlineDue],
 					next.Code) {
 					w.Fatalf("seed %d: %s: %v: a tick did not do what was foretold:\n%s\n%s\nlast calls:\n%s", seed, id,
@@ -466,7 +468,7 @@ var whyStateScenarios = []scenario{
 }
 
 // foretold is where an execution is after a tick, by the reason that waits for one.
-var foretold = map[string][]flowfabric.Code{
+var foretold = map[string][]codes.Code{
 	explain.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, explain.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"},
 	explain.WhyLeaseExpired: {"R1r", "R2r"}, explain.WhyHolderDead: {"R1r", "R2r"}, explain.WhyRevoked: {"R1r"},
 	explain.WhyReclaimsExhausted: {"T2"}, explain.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"},
@@ -487,7 +489,7 @@ func (f *fuzzer) takeOver() bool {
 }
 
 // plausible tells whether the reason can be one of the state's.
-func plausible(e flowfabric.Explanation) bool {
+func plausible(e explanation) bool {
 	reason := string(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
 	if e.Code == "" {
 		return reason == explain.WhyNotFound

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -9,22 +10,23 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
-func (w *env) why(id flowfabric.ExecutionID) flowfabric.Explanation {
+func (w *env) why(id flowfabric.ExecutionID) explanation {
 	w.Helper()
-	var e flowfabric.Explanation
+	var e explanation
 	w.unchanged("an explanation", func() {
 		w.Helper()
 		var err error
-		e, err = explain.Of(w.ctx, w.e, id)
+		e, err = w.explain(id)
 		w.no(err)
 	})
-	if bad := unexplained(e, id); bad != "" || strings.Contains(e.String(), "1970-01-01") {
+	if bad := unexplained(e.Explanation, id); bad != "" || strings.Contains(e.String(), "1970-01-01") {
 		w.Fatalf("%s of %s: %+v\n%s", bad, id, e.Reason, e)
 	}
 	return e
@@ -36,6 +38,21 @@ func (w *env) facts(id flowfabric.ExecutionID) engine.Facts {
 	f, err := w.e.Explain(w.ctx, id)
 	w.no(err)
 	return f
+}
+
+// explanation is one with the code of the state that it explains.
+type explanation struct {
+	flowfabric.Explanation
+	Code codes.Code
+}
+
+func (w *env) explain(id flowfabric.ExecutionID) (explanation, error) {
+	e, err := explain.Of(w.ctx, w.e, id)
+	f, refused := w.e.Explain(w.ctx, id)
+	if gone, ok := errors.AsType[*flowfabric.Error](refused); ok && errors.Is(refused, flowfabric.ErrResultPurged) {
+		f.Code = codes.Code(denied.Slot(gone, 0))
+	}
+	return explanation{e, f.Code}, err
 }
 
 // unexplained tells what makes an explanation none; "" when it is one.
@@ -60,7 +77,7 @@ func unexplained(e flowfabric.Explanation, id flowfabric.ExecutionID) string {
 }
 
 // says fails unless an explanation has the reason and contains every text.
-func (w *env) says(e flowfabric.Explanation, reason string, texts ...string) {
+func (w *env) says(e explanation, reason string, texts ...string) {
 	w.Helper()
 	if e.Reason != reason {
 		w.Fatalf("reason %s, want %s: %s", e.Reason, reason, e)
@@ -73,7 +90,7 @@ func (w *env) says(e flowfabric.Explanation, reason string, texts ...string) {
 }
 
 // silent fails if an explanation contains a text.
-func (w *env) silent(e flowfabric.Explanation, texts ...string) {
+func (w *env) silent(e explanation, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if strings.Contains(e.String(), text) {
@@ -104,7 +121,7 @@ type explained struct {
 	says  func(w *env, x placed) []string       // what the explanation must contain
 	at    func(w *env, x placed) (ms int64)     // 0 when no clock decides; nil: the same
 	move  func(w *env, x placed)                // does what Next says
-	to    flowfabric.Code                       // where that leads; "" to a tombstone
+	to    codes.Code                            // where that leads; "" to a tombstone
 	place func(w *env, x *placed) (done placed) // brings it into the state; nil: env.state does
 }
 
@@ -159,7 +176,7 @@ func halted(reason string) func(*env, *placed) placed {
 }
 
 // skipped makes an ended execution one that a flow would have skipped.
-func skipped(from, to flowfabric.Code) func(*env, *placed) placed {
+func skipped(from, to codes.Code) func(*env, *placed) placed {
 	return func(w *env, x *placed) placed {
 		w.quiet = true // nothing skips yet, and the checker knows
 		*x = w.state(from)
@@ -205,7 +222,7 @@ func leaseSaid(w *env, x placed) []string {
 }
 
 // explanations is every legal code. One that is not here fails.
-var explanations = map[flowfabric.Code]explained{
+var explanations = map[codes.Code]explained{
 	"R1f": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text("It has never run.")), move: taken,
 		to: "A1"},
 	"R1t": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid,
@@ -349,7 +366,7 @@ var explanations = map[flowfabric.Code]explained{
 }
 
 // agrees fails unless the facts of an explanation are those that a plain read tells.
-func (w *env) agrees(e flowfabric.Explanation) {
+func (w *env) agrees(e explanation) {
 	w.Helper()
 	want, facts := w.read(e.ID), w.facts(e.ID)
 	got := facts.Snapshot
@@ -364,7 +381,7 @@ func (w *env) agrees(e flowfabric.Explanation) {
 	if !reflect.DeepEqual(got, want) {
 		w.Fatalf("facts:\n%+v\nwant\n%+v", got, want)
 	}
-	w.all("code and state", eq(e.Code, want.State.Code), eq(e.State, want.State.Public))
+	w.all("code and state", eq(e.Code, want.Code), eq(e.State, want.State.Public))
 }
 
 var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
@@ -372,7 +389,7 @@ var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 var whyCodeScenarios = []scenario{
 	{name: "every state is explained, and the event that the explanation names moves it on", run: func(w *env) {
 		for _, text := range codes.All() {
-			code := flowfabric.Code(text)
+			code := codes.Code(text)
 			want, ok := explanations[code]
 			if !ok {
 				w.Errorf("%s is not explained", code)

@@ -33,7 +33,7 @@ func (w *env) leaves(name string) {
 }
 
 // counts fails unless an explanation counts the live workers so; -1: it does not.
-func (w *env) counts(e flowfabric.Explanation, serving, capable int) {
+func (w *env) counts(e explanation, serving, capable int) {
 	w.Helper()
 	known := func(n *int) int {
 		if n == nil {
@@ -48,7 +48,7 @@ var whyWorkerScenarios = []scenario{
 	{name: "slots of stuck handlers are explained as not free", run: func(w *env) {
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
-		says := func(inFlight, stuck int) flowfabric.Explanation {
+		says := func(inFlight, stuck int) explanation {
 			_, err := w.e.RegisterWorker(w.ctx,
 				engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
 					Info: flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"default"},
@@ -152,6 +152,6 @@ var whyWorkerScenarios = []scenario{
 		w.says(w.why(id), explain.WhyWaitingNoWorker)
 		paused := w.state("R2af")
 		w.all("counts of one that does not wait", eq(w.why(paused.id).Serving, nil),
-			eq(w.why(paused.id).Code, flowfabric.Code(codes.DelayedFirst)))
+			eq(w.why(paused.id).Code, codes.Code(codes.DelayedFirst)))
 	}},
 }

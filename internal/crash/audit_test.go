@@ -159,7 +159,7 @@ func (f *fleet) stuck(jobs int) string {
 				partition = s.ID.Partition()
 			}
 			out = append(out, fmt.Sprintf("job %d %s: code %s, session %s, %d attempts, lease until %v", i, s.ID,
-				s.State.Code, s.Session, s.Attempts, s.LeaseExpiresAt))
+				s.Code, s.Session, s.Attempts, s.LeaseExpiresAt))
 		}
 	}
 	if d, err := invariant.Read(ctx, f.raw, partition); err == nil && len(out) > 0 {
@@ -276,15 +276,15 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 	}
 	ends := j.Ends()
 	if n := len(s.AttemptLog); rolled && n > 0 && s.AttemptLog[n-1].Category == "frames_lost" &&
-		s.State.Code == codes.Failed {
+		s.Code == codes.Failed {
 		ends = codes.Failed // the store lost frames of every attempt that its policy allows
 		out.Lock()
 		out.frameless++
 		out.Unlock()
 	}
-	if s.State.Code != ends || s.Retries != j.Failures() && (!rolled || s.Retries < j.Failures()) {
+	if s.Code != ends || s.Retries != j.Failures() && (!rolled || s.Retries < j.Failures()) {
 		return fmt.Errorf("%s: code %s after %d retries, want %s after %d, a crash consumes no retry: %s", id,
-			s.State.Code, s.Retries, ends, j.Failures(), strings.Join(why, "; "))
+			s.Code, s.Retries, ends, j.Failures(), strings.Join(why, "; "))
 	}
 	if int(s.Attempts) != 1+s.Retries+s.Reclaims {
 		return fmt.Errorf("%s: %d attempts after %d retries and %d reclaims", id, s.Attempts, s.Retries, s.Reclaims)

@@ -61,7 +61,7 @@ func TestKill(t *testing.T) {
 		<-victim.done
 		k := kill{worker: victim.name, at: at}
 		for _, x := range submitted {
-			if s := read(t, ctx, e, x.ID()); s.State.LifecyclePhase == "active" &&
+			if s := read(t, ctx, e, x.ID()); s.Phase().LifecyclePhase == "active" &&
 				ids.Worker(s.Session) == victim.name {
 				k.held = append(k.held, x.ID())
 			}
@@ -77,8 +77,8 @@ func TestKill(t *testing.T) {
 			t.Fatalf("%s: %v", x.ID(), err)
 		}
 		s := read(t, ctx, e, x.ID())
-		if s.State.Code != codes.Completed || s.Retries != 0 {
-			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.State.Code,
+		if s.Code != codes.Completed || s.Retries != 0 {
+			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.Code,
 				s.Retries)
 		}
 		if int(s.Attempts) != s.Reclaims+1 || len(s.AttemptLog) != s.Reclaims {
@@ -126,7 +126,7 @@ func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*clie
 	for ctx.Err() == nil {
 		for _, x := range xs {
 			s := read(t, ctx, e, x.ID())
-			if s.State.Code != codes.Active {
+			if s.Code != codes.Active {
 				continue
 			}
 			m, err := e.ReadAttemptStream(ctx, x.ID(), s.Attempts)
@@ -235,8 +235,8 @@ func TestPause(t *testing.T) {
 		}
 	}
 	s := read(t, ctx, e, x.ID())
-	if s.State.Code != codes.Active || ids.Worker(s.Session) != "second" || s.Attempts != 2 {
-		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
+	if s.Code != codes.Active || ids.Worker(s.Session) != "second" || s.Attempts != 2 {
+		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.Code, s.Session, s.Attempts)
 	}
 	if frames, err := e.ReadFrames(ctx, x.ID(), 2, stream.Cursor{}, 10); err != nil || len(frames) != 0 {
 		t.Errorf("the new attempt has %d frames of the old holder (%v)", len(frames), err)

@@ -166,10 +166,10 @@ func (l *ledgerOfRuns) wait(ctx context.Context, done func() bool) {
 			if err != nil {
 				l.t.Fatal(err)
 			}
-			if x.State.Code != "T1" && strings.HasPrefix(string(x.State.Code), "T") {
-				l.t.Fatalf("%s ended as %s %s", id, x.State.Code, x.Failure.Category)
+			if x.Code != "T1" && strings.HasPrefix(string(x.Code), "T") {
+				l.t.Fatalf("%s ended as %s %s", id, x.Code, x.Failure.Category)
 			}
-			return x.State.Code == "T1"
+			return x.Code == "T1"
 		})
 		if done() {
 			return

@@ -70,7 +70,7 @@ func (j Job) Failures() int {
 }
 
 // Ends is the state the job must end in.
-func (j Job) Ends() flowfabric.Code {
+func (j Job) Ends() codes.Code {
 	if j.Mode() == Dead {
 		return codes.Failed
 	}

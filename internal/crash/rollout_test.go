@@ -224,8 +224,8 @@ func (f *fleet) undisturbed(j crash.Job, l *ledger) error {
 	if err != nil {
 		return err
 	}
-	if s.State.Code != j.Ends() || s.Retries != j.Failures() || s.Reclaims != 0 || int(s.Attempts) != 1+s.Retries {
-		return fmt.Errorf("%s: code %s, %d attempts, %d retries, %d reclaims, want %s, %d, %d, 0", id, s.State.Code,
+	if s.Code != j.Ends() || s.Retries != j.Failures() || s.Reclaims != 0 || int(s.Attempts) != 1+s.Retries {
+		return fmt.Errorf("%s: code %s, %d attempts, %d retries, %d reclaims, want %s, %d, %d, 0", id, s.Code,
 			s.Attempts, s.Retries, s.Reclaims, j.Ends(), 1+j.Failures(), j.Failures())
 	}
 	if _, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts); err != nil ||

@@ -88,14 +88,14 @@ func (z *zombies) haunt(ctx context.Context, old flowfabric.Fence) (done bool) {
 	if !taken {
 		return s.State.Terminal() || s.Epoch != old.Epoch // it was settled before the worker died
 	}
-	switch s.State.Code {
+	switch s.Code {
 	case codes.Active:
 		z.active++
 	case codes.WaitingReclaim:
 		return false // better in a moment, when somebody holds it
 	}
 	z.attack(ctx, "an old fence", old, true)
-	if s.State.Code != codes.Active {
+	if s.Code != codes.Active {
 		return true
 	}
 	held, err := z.engine.SessionHeld(ctx, old.Execution.Partition(), s.Session)

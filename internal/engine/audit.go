@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
-	"github.com/google/uuid"
 )
 
 // The kinds of a [flowfabric.Finding].
@@ -29,7 +31,7 @@ const (
 
 // Audited is what an audit read of one execution. The code is "" for one that is gone.
 type Audited struct {
-	Code    flowfabric.Code
+	Code    codes.Code
 	Route   uint64
 	Created int64 // ms
 }
@@ -75,7 +77,7 @@ func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair b
 		return nil, nil, err
 	}
 	for _, x := range r.Executions {
-		a := Audited{Code: flowfabric.Code(x.Code)} // what is no number counts as 0
+		a := Audited{Code: codes.Code(x.Code)} // what is no number counts as 0
 		a.Route, _ = strconv.ParseUint(x.Route, 10, 64)
 		a.Created, _ = strconv.ParseInt(x.Created, 10, 64)
 		list = append(list, a)

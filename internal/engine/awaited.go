@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -260,7 +261,7 @@ func (e *Engine) states(ctx context.Context, list []Other) error {
 			return CallError("read", err)
 		}
 		if core, err := record.Decode(text); err == nil {
-			list[at[n]].State, _ = flowfabric.Project(flowfabric.Code(core.Fields["s"]))
+			list[at[n]].State = codes.Shown(codes.Code(core.Fields["s"]))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -85,7 +86,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 			}
 			out[i].ID = flowfabric.MakeExecutionID(partition, owner)
 		}
-		state, _ := flowfabric.Project(flowfabric.Code(code))
+		state, _ := codes.Project(codes.Code(code))
 		out[i].State, out[i].Duplicate, out[i].Replaced = state.Public, mark != '+', mark == '~'
 	}
 	return out, r.fail()

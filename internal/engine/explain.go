@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -88,7 +89,7 @@ type Facts struct {
 type Other struct {
 	ID    flowfabric.ExecutionID
 	Node  string
-	State flowfabric.State // Code is empty when there is no such execution any more
+	State flowfabric.State // empty when there is no such execution any more
 	Apart bool             // one that it did not make, perhaps of another partition
 }
 
@@ -137,7 +138,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		if x.ID, err = parseFull(id.Partition(), o.ID); err != nil {
 			r.Stop("%w", err)
 		}
-		x.State, _ = flowfabric.Project(flowfabric.Code(o.Code))
+		x.State = codes.Shown(codes.Code(o.Code))
 		f.Others = append(f.Others, x)
 	}
 	if r.Err != nil {
@@ -198,7 +199,7 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 	if u["id"] == "" {
 		return
 	}
-	f.Suspension = &suspend.Record{Code: f.State.Code, Waitpoints: points}
+	f.Suspension = &suspend.Record{State: f.State.Public, Waitpoints: points}
 	fillSuspension(f.Suspension, u, r)
 	f.ResumedBy, f.Satisfied = u["resumed_by"], map[int]int{}
 	n := wire.Fields{M: u, R: r}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -196,19 +197,21 @@ func parseFeedEvent(partition uint16, kind, text string) (e flowfabric.FeedEvent
 	h := header{rest: text}
 	switch kind {
 	case "c", "l":
-		e = flowfabric.FeedEvent{Kind: FeedLease, Execution: h.id(partition), Code: flowfabric.Code(h.next()),
-			Attempt: int(h.orNone()), Route: h.orNone(), Epoch: h.orNone(), Session: h.rest}
+		e = flowfabric.FeedEvent{Kind: FeedLease, Execution: h.id(partition)}
+		state, known := codes.Project(codes.Code(h.next()))
+		e.State, e.BlockingReason = state.Public, state.BlockingReason
+		e.Attempt, e.Route, e.Epoch = int(h.orNone()), h.orNone(), h.orNone()
+		e.Session = h.rest
 		if kind == "c" {
 			e.Kind = FeedEnd
 		}
-		state, known := flowfabric.Project(e.Code)
 		if !known || e.Session == "" {
 			return flowfabric.FeedEvent{}, fmt.Errorf("event %q", clip(text))
 		}
 		if e.Session == "-" {
 			e.Session = ""
 		}
-		e.State, e.Worker = state.Public, ids.Worker(e.Session)
+		e.Worker = ids.Worker(e.Session)
 	case "s":
 		e = flowfabric.FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
 			Effect: h.next(), Name: h.rest}

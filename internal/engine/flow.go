@@ -312,7 +312,7 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 			var x FlowReplayed
 			var text string
 			text, x.Already, x.Err = r.settled()
-			state, _ := flowfabric.Project(flowfabric.Code(text))
+			state, _ := codes.Project(codes.Code(text))
 			x.State = state.Public
 			out = append(out, x)
 		}

@@ -85,7 +85,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 		m := MemberRecord{ID: flowfabric.MakeExecutionID(partition, x.ID), Number: int64(x.Number), Node: x.Node,
 			Attempt: x.Attempt, Category: x.Category, StartedAt: x.Started, EndedAt: x.Ended,
 			Group: groupRecord(x.Group), Wait: waitRecord(x.Wait)}
-		if m.State, _ = flowfabric.Project(flowfabric.Code(x.Code)); m.State.Code == codes.Completed {
+		if m.State = codes.Shown(codes.Code(x.Code)); m.State.Public == flowfabric.Completed {
 			m.Category = "" // it is that of a failed attempt before
 		}
 		if parts := strings.Split(r.Routes[x.Route], "\x1f"); len(parts) == 5 {

@@ -93,8 +93,9 @@ func TestFlowReplies(t *testing.T) {
 		t.Fatalf("members %+v, %v", page, err)
 	}
 	m := page.Members[0]
-	if got := fmt.Sprintln(m.Number, m.Node, m.State.Code, m.Lane, m.Kind, m.Attempt, m.Category, m.StartedAt.Equal(at),
-		m.EndedAt.IsZero()); got != "4 node R3i lane k 0 io true true\n" {
+	if got := fmt.Sprintln(m.Number, m.Node, m.State.Public, m.Lane, m.Kind, m.Attempt, m.Category,
+		m.StartedAt.Equal(at),
+		m.EndedAt.IsZero()); got != "4 node waiting_children lane k 0 io true true\n" {
 		t.Errorf("member %s", got)
 	}
 	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: codes.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1,

@@ -31,7 +31,7 @@ const (
 )
 
 // of tells whether executions in a state live here.
-func (h Index) of(s flowfabric.State) bool {
+func (h Index) of(s codes.State) bool {
 	if h == IndexFlow {
 		return true
 	}
@@ -95,6 +95,7 @@ type Listed struct {
 	Drift string
 
 	State        flowfabric.State
+	Code         codes.Code // which State has in words
 	Route        Route
 	Priority     int
 	CreatedAt    time.Time
@@ -172,7 +173,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else {
 		x.ID = flowfabric.MakeExecutionID(partition, id)
 	}
-	code := flowfabric.Code(f.M["state"])
+	code := codes.Code(f.M["state"])
 	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {
 		own.Stop("%s", clip(why))
 	} else if code == "" {
@@ -180,10 +181,11 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else if code == codes.Active && q.Index == IndexActive && !alive {
 		code = codes.LeaseExpired
 	}
-	known := false
-	if x.State, known = flowfabric.Project(code); !known {
+	state, known := codes.Project(code)
+	x.State, x.Code = state.State, code
+	if !known {
 		own.Stop("state %q", clip(string(code)))
-	} else if !q.Index.of(x.State) {
+	} else if !q.Index.of(state) {
 		own.Stop("its state is %s", code)
 	}
 	x.Priority, x.Attempts, x.AttemptType = int(f.Number("priority")), uint32(f.Number("attempts")),

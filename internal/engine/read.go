@@ -66,14 +66,14 @@ func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
 
 // Gated is the state of one whose route a gate has closed, and why.
 func Gated(s flowfabric.State, why string) flowfabric.State {
-	if s.Public != flowfabric.Waiting || s.Eligibility != "eligible_now" || why == "" {
+	if s.Public != flowfabric.Waiting || s.BlockingReason != codes.ForWorker || why == "" {
 		return s
 	}
 	by := gatetext.ParseClosing(why)
 	if by.Gate.IsBudget() {
-		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingBudget, "blocked_by_budget", "waiting_for_budget"
+		s.Public, s.BlockingReason = flowfabric.WaitingBudget, "waiting_for_budget"
 	} else { // nothing else closes a route; one that does not say what it is counts as a quota
-		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingQuota, "blocked_by_quota", "waiting_for_quota"
+		s.Public, s.BlockingReason = flowfabric.WaitingQuota, "waiting_for_quota"
 	}
 	return s
 }
@@ -88,7 +88,7 @@ type holding struct {
 func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string,
 	of holding) (Snapshot, error) {
 	f := wire.Fields{M: core, R: r}
-	s := Snapshot{
+	s := Snapshot{Snapshot: flowfabric.Snapshot{
 		ID: id, Priority: int(f.Number("priority")), Creator: core["creator"], Attempts: uint32(f.Number("attempts")),
 		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.Number("epoch")),
 		Session: core["session"], Worker: ids.Worker(core["session"]), Retries: int(f.Number("retries")),
@@ -97,19 +97,19 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),
 		DeadlineAt: f.Instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
 		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
-	}
-	code := flowfabric.Code(core["state"])
+	}}
+	code := codes.Code(core["state"])
 	if code == codes.Active {
 		s.LeaseExpiresAt = of.expiry
 		if !of.alive {
 			code = codes.LeaseExpired
 		}
 	}
-	state, ok := flowfabric.Project(code)
+	state, ok := codes.Project(code)
 	if !ok {
 		return Snapshot{}, denied.New(r.op, "corrupt", "state "+string(code))
 	}
-	s.State = state
+	s.State, s.Code = state.State, code
 	s.Route = route(uint64(f.Number("route")), row, r)
 	packed := core["policy"]
 	if core["has_categories"] != "" {

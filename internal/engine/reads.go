@@ -1,10 +1,25 @@
 package engine
 
-import flowfabric "github.com/flowfabric/flowfabric-go"
+import (
+	"github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+)
+
+// Snapshot is what a read of one execution answers: what users see of it, and its code. The public state may say more
+// than the code: that a gate has closed the route.
+type Snapshot struct {
+	flowfabric.Snapshot
+	Code codes.Code
+}
+
+// Phase is the code in words.
+func (s Snapshot) Phase() codes.State {
+	state, _ := codes.Project(s.Code)
+	return state
+}
 
 // What reads answer, as users see it.
 type (
-	Snapshot       = flowfabric.Snapshot
 	AttemptRecord  = flowfabric.AttemptRecord
 	Progress       = flowfabric.Progress
 	Route          = flowfabric.Route

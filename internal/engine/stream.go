@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -129,7 +130,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	return StreamMeta{Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
 		LastSequence: uint64(r.Sequence), LastID: last, FirstID: first, Trimmed: uint64(max(0, r.Frames-r.Retained)),
 		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
-		Code: flowfabric.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
+		Code: codes.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
 		BeganAt: r.Began, EndedAt: r.EndedAt, Category: r.Category, Message: r.Message, Due: r.Due,
 		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt, Category: r.EndCategory,

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -164,7 +165,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	if err != nil {
 		return suspend.Record{}, err
 	}
-	out, own := suspend.Record{Code: flowfabric.Code(r.Code)}, &reader{op: fnReadSuspension.name}
+	out, own := suspend.Record{State: codes.Shown(codes.Code(r.Code)).Public}, &reader{op: fnReadSuspension.name}
 	if r.Flow != uuid.Nil {
 		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), r.Flow))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -228,7 +229,7 @@ type StreamMeta struct {
 	ClosedAt     time.Time
 	ClosedReason string
 	Attempts     uint32 // attempts of the execution so far
-	Code         flowfabric.Code
+	Code         codes.Code
 	Summary      uint64 // version of the summary document, 0 = none
 	Live         uint64 // best-effort frames ever appended
 	Runs         uint32 // runs that appended frames; each after the first has a Resumption

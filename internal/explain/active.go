@@ -10,7 +10,7 @@ import (
 
 // active explains an execution that a worker holds, or held until it was lost or revoked.
 func active(f engine.Facts) account {
-	switch f.State.Code {
+	switch f.Code {
 	case codes.Revoked:
 		return reclaimed(f, account{reason: WhyRevoked, at: f.Now,
 			why: fmt.Sprintf(

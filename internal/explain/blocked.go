@@ -20,9 +20,9 @@ func blocked(f engine.Facts) account {
 				quote(f.Node), f.Flow.ID),
 			next: "It may run once the flow is released, which the submit that stages it does (client.SubmitFlow); one that was cut short is completed by " +
 				"submitting it again under its key, and given up a day after its last part came."}
-	case f.State.Code == codes.BlockedInterrupted && f.Wait != nil && f.Wait.Pending:
+	case f.Code == codes.BlockedInterrupted && f.Wait != nil && f.Wait.Pending:
 		return awaitsChildren(f)
-	case f.State.Code != codes.BlockedInterrupted && f.Group != nil && f.Group.Pending:
+	case f.Code != codes.BlockedInterrupted && f.Group != nil && f.Group.Pending:
 		return awaitsUpstreams(f)
 	}
 	return resolving(f, "Nothing that it waits for is missing")
@@ -69,7 +69,7 @@ func awaitsUpstreams(f engine.Facts) account {
 	}
 	all := f.Open == len(f.Others) // else some were not looked at
 	needs := fmt.Sprintf("It needs %s: %d of %d have succeeded", policyWords(g), g.Succeeded, g.Total)
-	if len(told.ended) > 0 && (f.State.Code != codes.BlockedReplay || f.Flow != nil && f.Flow.Backlog > 0) {
+	if len(told.ended) > 0 && (f.Code != codes.BlockedReplay || f.Flow != nil && f.Flow.Backlog > 0) {
 		return resolving(f, "Some of those that it depends on have ended")
 	}
 	if all && len(told.ended) > 0 && g.Succeeded+len(told.running)+told.succeeded < wants {
@@ -130,7 +130,7 @@ func tally(others []engine.Other) (t gathered) {
 		switch {
 		case o.State.Public == flowfabric.Completed:
 			t.succeeded++
-		case o.State.Code == "" || o.State.Terminal():
+		case o.State.Public == "" || o.State.Terminal():
 			t.ended = append(t.ended, o)
 		default:
 			t.running = append(t.running, o)
@@ -163,7 +163,7 @@ func states64(others []engine.Other) string {
 			break
 		}
 		state := string(o.State.Public)
-		if o.State.Code == "" {
+		if o.State.Public == "" {
 			state = "gone"
 		}
 		name := quote(o.Node)
@@ -188,12 +188,12 @@ func barred(f engine.Facts) bool {
 		return false
 	}
 	return f.Flow.Policy == flowfabric.CancelAll ||
-		f.Flow.Policy == flowfabric.CancelPending && f.State.LifecyclePhase != "active"
+		f.Flow.Policy == flowfabric.CancelPending && f.Phase().LifecyclePhase != "active"
 }
 
 func doomed(f engine.Facts) account {
 	next := "A tick cancels it; so does the claim that would take it."
-	if f.State.LifecyclePhase == "active" {
+	if f.Phase().LifecyclePhase == "active" {
 		next = "A tick cancels it, and the worker that holds it is told."
 	}
 	return account{reason: WhyFlowCancelled, ticked: true,

@@ -42,7 +42,7 @@ func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (flowfabric
 		return gone(id, err)
 	}
 	var crew crew
-	if f.State.Eligibility == "eligible_now" {
+	if f.Phase().Eligibility == "eligible_now" {
 		crew = muster(ctx, from)
 	}
 	return explain(f, crew), nil
@@ -62,7 +62,7 @@ const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
 func explain(f engine.Facts, workers crew) flowfabric.Explanation {
-	out := flowfabric.Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code,
+	out := flowfabric.Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public,
 		ClosedUntil: f.ClosedUntil, ClosedWhy: f.ClosedWhy}
 	switch out.State {
 	case flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota:
@@ -71,9 +71,9 @@ func explain(f engine.Facts, workers crew) flowfabric.Explanation {
 		}
 	}
 	var a account
-	switch f.State.LifecyclePhase {
+	switch f.Phase().LifecyclePhase {
 	case "runnable":
-		switch f.State.Eligibility {
+		switch f.Phase().Eligibility {
 		case "eligible_now":
 			out.Serving, out.Capable = workers.count(f.Route)
 			a = waits(f, workers)
@@ -129,13 +129,13 @@ func unmaintained(f engine.Facts) string {
 // deadlineFirst corrects an account that does not reckon with the deadline.
 func deadlineFirst(f engine.Facts, a account) account {
 	d := f.DeadlineAt
-	if d.IsZero() || f.State.Terminal() || a.reason == WhyReclaimsExhausted && f.State.Code == codes.LeaseExpired {
+	if d.IsZero() || f.State.Terminal() || a.reason == WhyReclaimsExhausted && f.Code == codes.LeaseExpired {
 		return a
 	}
 	switch {
 	case !d.After(f.Now):
 		next := "A tick ends it expired."
-		if f.State.Code == codes.Active {
+		if f.Code == codes.Active {
 			next = "A tick ends it expired, unless its worker ends it before."
 		}
 		return account{reason: WhyDeadlineDue, why: a.why + " Its deadline passed at " + moment(f, d) + ".", next: next,
@@ -165,9 +165,9 @@ func gone(id flowfabric.ExecutionID, err error) (flowfabric.Explanation, error) 
 			"The store has no execution of this id: it was never created, or it was purged and its tombstone is gone too."
 		out.Next = "Nothing moves it; an execution can be created under this id."
 	case errors.Is(err, flowfabric.ErrResultPurged):
-		state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
+		state := codes.Shown(codes.Code(denied.Slot(refused, 0)))
 		ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
-		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms).UTC()
+		out.Reason, out.State, out.At = WhyPurged, state.Public, time.UnixMilli(ms).UTC()
 		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.",
 			state.Public)
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."

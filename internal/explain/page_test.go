@@ -35,10 +35,10 @@ var (
 )
 
 // in is an execution in a state, as it is often found.
-func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
-	state, _ := flowfabric.Project(code)
+func in(code codes.Code, change func(f *engine.Facts)) engine.Facts {
+	state, _ := codes.Project(code)
 	f := engine.Facts{Now: noon, Ahead: -1, TickOwner: "writer-1", TickWake: noon.Add(time.Second)}
-	f.ID, f.State = sample, state
+	f.ID, f.State, f.Code = sample, state.State, code
 	f.Route = engine.Route{ID: 4, Namespace: "default", Lane: "default", Kind: "write-article"}
 	f.Lane = engine.Lane{ListLanesLane: wire.ListLanesLane{Namespace: "default", Lane: "default", State: "active"}}
 	f.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReclaims: 10, MaxReplays: 10}
@@ -133,7 +133,7 @@ func member(f *engine.Facts) {
 // others are nodes and their codes.
 func others(pairs ...string) (out []engine.Other) {
 	for i := 0; i < len(pairs); i += 2 {
-		state, _ := flowfabric.Project(flowfabric.Code(pairs[i+1]))
+		state := codes.Shown(codes.Code(pairs[i+1]))
 		out = append(out, engine.Other{ID: sample, Node: pairs[i], State: state})
 	}
 	return out
@@ -325,11 +325,11 @@ func TestPageOfExplanations(t *testing.T) {
 	var made strings.Builder
 	for _, reason := range Causes() {
 		e := explained(t, reason)
-		code := ""
-		if e.Code != "" {
-			code = fmt.Sprintf(" (%s)", e.Code)
+		state := ""
+		if e.State != "" {
+			state = fmt.Sprintf(" (%s)", e.State)
 		}
-		fmt.Fprintf(&made, "- **`%s`**%s: %s *%s*\n", reason, code, e.Sentence, e.Next)
+		fmt.Fprintf(&made, "- **`%s`**%s: %s *%s*\n", reason, state, e.Sentence, e.Next)
 	}
 	raw, err := os.ReadFile(page)
 	must.No(t, err)

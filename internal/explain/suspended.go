@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-var suspensions = map[flowfabric.Code]string{
+var suspensions = map[codes.Code]string{
 	codes.AwaitingSignal: WhyAwaitingSignal, codes.AwaitingApproval: WhyAwaitingApproval,
 	codes.AwaitingCallback: WhyAwaitingCallback, codes.AwaitingTool: WhyAwaitingTool,
 	codes.PausedByOperator: WhyPausedByOperator, codes.PausedByPolicy: WhyPausedByPolicy,
@@ -39,7 +38,7 @@ var behaviours = map[string]string{
 
 // suspended explains an execution that gave up its lease until something comes.
 func suspended(f engine.Facts) account {
-	a := account{reason: suspensions[f.State.Code], at: f.TimeoutAt}
+	a := account{reason: suspensions[f.Code], at: f.TimeoutAt}
 	s := f.Suspension
 	if s == nil { // somebody removed the record
 		a.why = "It is suspended, but the record of its suspension is gone."

@@ -163,7 +163,7 @@ func needing(r engine.Route) string {
 
 // cameToWait says what happened before.
 func cameToWait(f engine.Facts) string {
-	switch f.State.Code {
+	switch f.Code {
 	case codes.WaitingFirst, codes.GrantedFirst, codes.HeldFirst:
 		if f.Continues > 0 {
 			return fmt.Sprintf("It goes on with another input, for the %s time: steps, waits and retries start over.",
@@ -221,7 +221,7 @@ func reclaimCap(f engine.Facts) int {
 // reclaimPause is how long the next reclaim waits: nothing for the first, then 1, 2, 4 … 60 s. The library decides it
 // (lua/lib/policy.lua).
 func reclaimPause(f engine.Facts) time.Duration {
-	if f.Reclaims == 0 || f.State.Code == codes.Revoked {
+	if f.Reclaims == 0 || f.Code == codes.Revoked {
 		return 0
 	}
 	return min(time.Minute, time.Second<<min(f.Reclaims-1, 6))
@@ -259,7 +259,7 @@ func delayed(f engine.Facts) account {
 		}
 		return now
 	}
-	switch f.State.Code {
+	switch f.Code {
 	case codes.RetryBackoff:
 		a.reason = WhyRetryBackoff
 		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+

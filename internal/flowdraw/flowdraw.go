@@ -156,7 +156,7 @@ func times(r engine.FlowRecord) string {
 
 // memberState is the state of a node in one word.
 func memberState(m engine.MemberRecord) string {
-	if m.State.Code == "" {
+	if m.State.Public == "" {
 		return "purged"
 	}
 	return string(m.State.Public)

@@ -24,7 +24,6 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // drawing is a flow with a node in most states, whose names are these.
 func drawing(name, kind, input string) Graph {
 	id := flowfabric.FlowID(flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001")))
-	state := func(code flowfabric.Code) flowfabric.State { s, _ := flowfabric.Project(code); return s }
 	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing),
 		Namespace: "default", Kind: kind,
 		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,
@@ -32,8 +31,9 @@ func drawing(name, kind, input string) Graph {
 			flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
 		Policy: flowfabric.CancelPending, Cancelled: noon, CancelBy: "anna", Reason: "too late", Backlog: 2,
 		Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 2}, Tags: map[string]string{"team.name": name}}}
-	add := func(node string, code flowfabric.Code, m engine.MemberRecord) flowfabric.ExecutionID {
-		m.ID, m.Number, m.Node, m.Kind, m.State = id.Member(node+kind), int64(len(s.Nodes)), node, "write", state(code)
+	add := func(node string, code codes.Code, m engine.MemberRecord) flowfabric.ExecutionID {
+		m.ID, m.Number, m.Node, m.Kind, m.State = id.Member(node+kind), int64(len(s.Nodes)), node, "write",
+			codes.Shown(code)
 		s.Nodes = append(s.Nodes, m)
 		return m.ID
 	}

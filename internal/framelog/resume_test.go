@@ -80,7 +80,7 @@ func step(t *testing.T, s *server, r *rand.Rand) {
 		}
 		s.goOn()
 	case 6:
-		s.settle([]flowfabric.Code{codes.RetryBackoff, codes.WaitingReclaim}[r.IntN(2)], "attempt_failure")
+		s.settle([]codes.Code{codes.RetryBackoff, codes.WaitingReclaim}[r.IntN(2)], "attempt_failure")
 		if r.IntN(2) == 0 {
 			time.Sleep(5 * time.Second)
 		}
@@ -257,7 +257,7 @@ func TestTailTellsWhatIsWaitedFor(t *testing.T) {
 		s.claim()
 		s.settle(codes.Completed, "attempt_success")
 		there.want(t,
-			"A1 f1..2 S:approval R2:released>0 f3..3 S:payment E1:attempt_failure retry2 A2 E2:attempt_success END:T1")
+			"A1 f1..2 S:approval R2:released>0 f3..3 S:payment E1:attempt_failure retry2 A2 E2:attempt_success END:completed")
 	})
 }
 
@@ -284,7 +284,7 @@ func TestTailGoesOnBehindTheEnd(t *testing.T) {
 		}
 		s.claim()
 		s.settle(codes.Completed, "attempt_success")
-		follow(t.Context(), h, framelog.TailOptions{From: end}).want(t, "A2 E2:attempt_success END:T1")
+		follow(t.Context(), h, framelog.TailOptions{From: end}).want(t, "A2 E2:attempt_success END:completed")
 	})
 }
 

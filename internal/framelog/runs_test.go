@@ -16,7 +16,7 @@ import (
 
 // threeRuns is what run appends: two recorded frames and two that are not; the last two again and one more, recorded;
 // two that are not; those again.
-const threeRuns = "A1 f1..4 R2:released>2 f5..7 R3:released>7 f8..9 R4:released>7 f10..11 E1:attempt_success END:T1"
+const threeRuns = "A1 f1..4 R2:released>2 f5..7 R3:released>7 f8..9 R4:released>7 f10..11 E1:attempt_success END:completed"
 
 // run appends the frames of threeRuns but for its end; between is called after every append.
 func (s *server) run(t testing.TB, between func()) {
@@ -193,7 +193,7 @@ func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
 		synctest.Wait()
 		s.frames(t, 1)
 		s.settle("T1", "attempt_success")
-		f.want(t, "A1 f1..2 R2:released>0 R3:released>0 f5..5 E1:attempt_success END:T1")
+		f.want(t, "A1 f1..2 R2:released>0 R3:released>0 f5..5 E1:attempt_success END:completed")
 
 		s.trim(0, 0)
 		page := read(t, s, framelog.ReadOptions{Limit: 10})

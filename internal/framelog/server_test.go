@@ -35,7 +35,7 @@ var (
 type server struct {
 	mu       sync.Mutex
 	attempts []*attempt
-	code     flowfabric.Code
+	code     codes.Code
 	holder   flowfabric.Fence
 	clock    uint64
 	subs     map[*subscription]struct{}
@@ -105,7 +105,7 @@ func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 }
 
 func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
-	if state, _ := flowfabric.Project(s.code); state.Terminal() {
+	if state, _ := codes.Project(s.code); state.Terminal() {
 		return engine.Appended{}, denied.New("ff_append_frames", "stream_closed", string(s.code))
 	}
 	if f != s.holder {
@@ -239,7 +239,7 @@ func (s *server) live(t testing.TB) {
 }
 
 // settle ends the current attempt; code is what the execution becomes.
-func (s *server) settle(code flowfabric.Code, reason string) {
+func (s *server) settle(code codes.Code, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.code = code
@@ -274,7 +274,7 @@ func (s *server) goOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder.Epoch++
-	s.code, s.suspended.Code = codes.Active, codes.Active
+	s.code, s.suspended.State = codes.Active, flowfabric.Active
 	s.suspended.ClosedAt = time.UnixMilli(int64(s.clock))
 }
 
@@ -282,7 +282,7 @@ func (s *server) goOn() {
 func (s *server) suspend(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.code, s.suspended = "S1", suspend.Record{ID: uuid.New(), Name: name, Code: "S1"}
+	s.code, s.suspended = "S1", suspend.Record{ID: uuid.New(), Name: name, State: flowfabric.Suspended}
 	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)))
 }
 
@@ -363,14 +363,14 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return engine.StreamMeta{}, denied.New("ff_read_attempt_stream", "execution_not_found")
 	}
 	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Kept: 1, Code: s.code, Epoch: s.holder.Epoch}
-	if state, _ := flowfabric.Project(s.code); state.Terminal() {
+	if state, _ := codes.Project(s.code); state.Terminal() {
 		m.End = engine.StreamEnd{At: time.UnixMilli(s.endedAt), Category: "c", Message: "m"}
 	}
 	if s.code == codes.RetryBackoff {
 		m.Due, m.Category, m.Message = time.UnixMilli(77_000), "io", "no ink"
 	}
 	if int(index) > len(s.attempts) {
-		state, _ := flowfabric.Project(s.code)
+		state, _ := codes.Project(s.code)
 		m.Closed = state.Terminal()
 		return m, nil
 	}

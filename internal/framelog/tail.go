@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -376,7 +377,7 @@ func (t *tailer) resume(r stream.Resumption, meta engine.StreamMeta) (missing ga
 }
 
 // following are the attempts that are to begin, by the state of the execution.
-var following = map[flowfabric.Code]flowfabric.AttemptType{"R1t": flowfabric.AttemptRetry,
+var following = map[codes.Code]flowfabric.AttemptType{"R1t": flowfabric.AttemptRetry,
 	"R2b": flowfabric.AttemptRetry, "R1r": flowfabric.AttemptReclaim, "R2r": flowfabric.AttemptReclaim,
 	"R1p": flowfabric.AttemptReplay}
 
@@ -388,7 +389,7 @@ func (t *tailer) pending(meta engine.StreamMeta) error {
 		return t.emit(stream.TailEvent{Kind: stream.TailRetry, Type: kind, At: meta.Due, Category: meta.Category,
 			Message: meta.Message})
 	}
-	state, _ := flowfabric.Project(meta.Code)
+	state, _ := codes.Project(meta.Code)
 	if state.Public != flowfabric.Suspended || !t.begun || meta.Attempts != t.attempt || meta.Epoch == t.looked {
 		return nil
 	}
@@ -402,7 +403,7 @@ func (t *tailer) pending(meta engine.StreamMeta) error {
 	}); err != nil {
 		return err
 	}
-	if state, _ = flowfabric.Project(record.Code); state.Public != flowfabric.Suspended || !record.ClosedAt.IsZero() ||
+	if record.State != flowfabric.Suspended || !record.ClosedAt.IsZero() ||
 		now.Epoch != meta.Epoch {
 		return nil // it went on; the next look tells how, and what was put out before it waits again
 	}
@@ -461,12 +462,12 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 			return errDone
 		}
 	}
-	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt {
+	if state, ok := codes.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt {
 		if t.ended != 0 && t.ended == meta.End.At.UnixMilli() {
 			return errDone // which was told
 		}
 		t.attempt = meta.Attempts // 0 if none began
-		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public, At: meta.End.At,
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, State: state.Public, At: meta.End.At,
 			Category: meta.End.Category,
 			Message:  meta.End.Message, By: meta.End.By, Source: meta.End.Source},
 			stream.Position(tailpos.Text(tailpos.Parts{Attempt: meta.Attempts + 1,

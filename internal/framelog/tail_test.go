@@ -22,7 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// story writes a tail's events down in short: "A1 f1..3 E1:attempt_success END:T1"; frames must be contiguous.
+// story writes a tail's events down in short: "A1 f1..3 E1:attempt_success END:completed"; frames must be contiguous.
 type story struct {
 	words       []string
 	first, last uint64
@@ -53,10 +53,7 @@ func (s *story) add(e stream.TailEvent) {
 	case stream.TailAttemptEnd:
 		s.words = append(s.words, fmt.Sprintf("E%d:%s", e.Attempt, e.Reason))
 	case stream.TailEnd:
-		if state, _ := flowfabric.Project(e.Code); state.Public != e.State {
-			s.words = append(s.words, "state "+string(e.State))
-		}
-		s.words = append(s.words, fmt.Sprintf("END:%s", e.Code))
+		s.words = append(s.words, fmt.Sprintf("END:%s", e.State))
 	}
 }
 
@@ -131,7 +128,7 @@ func inBubble(t *testing.T, body func(t *testing.T, s *server, h *framelog.Hub))
 	})
 }
 
-const whole = "A1 f1..30 E1:attempt_success END:T1"
+const whole = "A1 f1..30 E1:attempt_success END:completed"
 
 // catch up, then live, no duplicate and no hole.
 func TestTailCatchesUpAndGoesLive(t *testing.T) {
@@ -186,7 +183,7 @@ func TestTailJoinsABurst(t *testing.T) {
 	}
 	burst.Wait()
 	for _, f := range tails {
-		f.want(t, "A1 f1..2000 E1:attempt_success END:T1")
+		f.want(t, "A1 f1..2000 E1:attempt_success END:completed")
 	}
 }
 
@@ -226,7 +223,7 @@ func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
 		s.frames(t, 1)
 		time.Sleep(time.Second)
 		s.settle(codes.Cancelled, "attempt_cancelled")
-		f.want(t, "A1 f1..1 E1:attempt_cancelled END:T3")
+		f.want(t, "A1 f1..1 E1:attempt_cancelled END:cancelled")
 		if f.took > 1200*time.Millisecond {
 			t.Errorf("ended after %v", f.took)
 		}
@@ -243,7 +240,7 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 				f := follow(t.Context(), h, framelog.TailOptions{})
 				time.Sleep(time.Second)
 				s.settle(codes.Failed, "attempt_failure")
-				f.want(t, "A1 E1:attempt_failure END:T2")
+				f.want(t, "A1 E1:attempt_failure END:failed")
 				if limit := map[bool]time.Duration{false: time.Second, true: 4 * time.Second}[muffled]; f.took > limit {
 					t.Errorf("ended after %v", f.took)
 				}
@@ -292,14 +289,14 @@ func TestTailFollowsAttempts(t *testing.T) {
 		time.Sleep(time.Second)
 		s.frames(t, 5)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A1 f1..3 E1:attempt_failure retry2 A2 E2:lease_expired A3 f1..10 E3:attempt_success END:T1")
+		f.want(t, "A1 f1..3 E1:attempt_failure retry2 A2 E2:lease_expired A3 f1..10 E3:attempt_success END:completed")
 		only.want(t, "A2 E2:lease_expired")
-		from.want(t, "A3 f1..10 E3:attempt_success END:T1")
+		from.want(t, "A3 f1..10 E3:attempt_success END:completed")
 		// The same afterwards, from what is stored.
 		follow(t.Context(), h, framelog.TailOptions{}).want(t,
-			"A1 f1..3 E1:attempt_failure A2 E2:lease_expired A3 f1..10 E3:attempt_success END:T1")
+			"A1 f1..3 E1:attempt_failure A2 E2:lease_expired A3 f1..10 E3:attempt_success END:completed")
 		third := uint32(4)
-		follow(t.Context(), h, framelog.TailOptions{Attempt: &third}).want(t, "END:T1")
+		follow(t.Context(), h, framelog.TailOptions{Attempt: &third}).want(t, "END:completed")
 	})
 }
 
@@ -309,7 +306,7 @@ func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
 		f := follow(t.Context(), h, framelog.TailOptions{})
 		synctest.Wait()
 		s.settle(codes.CancelN, "")
-		f.want(t, "END:T3n")
+		f.want(t, "END:cancelled")
 	})
 }
 
@@ -320,7 +317,7 @@ func TestTailEndsBetweenAttempts(t *testing.T) {
 		f := follow(t.Context(), h, framelog.TailOptions{})
 		time.Sleep(time.Minute)
 		s.settle(codes.Cancelled, "attempt_cancelled")
-		f.want(t, "A1 f1..1 E1:attempt_failure retry2 END:T3")
+		f.want(t, "A1 f1..1 E1:attempt_failure retry2 END:cancelled")
 	})
 }
 
@@ -336,10 +333,10 @@ func TestTailResumesFromACursor(t *testing.T) {
 		synctest.Wait()
 		s.frames(t, 10)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "f13..40 E1:attempt_success END:T1")
-		g.want(t, "f13..40 E1:attempt_success END:T1")
-		ahead.want(t, "E1:attempt_success END:T1")
-		now.want(t, "A1 f31..40 E1:attempt_success END:T1")
+		f.want(t, "f13..40 E1:attempt_success END:completed")
+		g.want(t, "f13..40 E1:attempt_success END:completed")
+		ahead.want(t, "E1:attempt_success END:completed")
+		now.want(t, "A1 f31..40 E1:attempt_success END:completed")
 	})
 }
 
@@ -353,7 +350,7 @@ func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
 		synctest.Wait()
 		s.frames(t, 1)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A2 f5..5 E2:attempt_success END:T1")
+		f.want(t, "A2 f5..5 E2:attempt_success END:completed")
 	})
 }
 
@@ -384,7 +381,7 @@ func TestTailStalledTailer(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				s.settle(codes.Completed, "attempt_success")
-				want := fmt.Sprintf("A1 f1..%d E1:attempt_success END:T1", c.frames)
+				want := fmt.Sprintf("A1 f1..%d E1:attempt_success END:completed", c.frames)
 				fast.want(t, want)
 				close(stall)
 				slow.want(t, want)
@@ -413,11 +410,11 @@ func TestTailReportsATrimGap(t *testing.T) {
 		close(stall)
 		synctest.Wait()
 		s.settle(codes.Completed, "attempt_success")
-		slow.want(t, "A1 f1..100 gap600 f701..1000 E1:attempt_success END:T1")
-		late.want(t, "A1 gap60 f61..1000 E1:attempt_success END:T1")
-		resumed.want(t, "gap60 f61..1000 E1:attempt_success END:T1")
+		slow.want(t, "A1 f1..100 gap600 f701..1000 E1:attempt_success END:completed")
+		late.want(t, "A1 gap60 f61..1000 E1:attempt_success END:completed")
+		resumed.want(t, "gap60 f61..1000 E1:attempt_success END:completed")
 		s.trim(0, 0)
-		follow(t.Context(), h, framelog.TailOptions{}).want(t, "A1 gap1000 E1:attempt_success END:T1")
+		follow(t.Context(), h, framelog.TailOptions{}).want(t, "A1 gap1000 E1:attempt_success END:completed")
 	})
 }
 
@@ -571,7 +568,7 @@ func TestWriterToTail(t *testing.T) {
 		must.No(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
 		must.No(t, w.Close(t.Context()))
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A1 f1..2 E1:attempt_success END:T1")
+		f.want(t, "A1 f1..2 E1:attempt_success END:completed")
 		if !slices.Equal(payloads, []string{string(all), "{}"}) {
 			t.Errorf("payloads %q", payloads)
 		}

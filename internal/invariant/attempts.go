@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
@@ -15,9 +14,9 @@ var (
 )
 
 // attempts: I1, I5, I6. A pending replay may or may not have run before.
-func (x *execution) attempts(code flowfabric.Code) {
+func (x *execution) attempts(code codes.Code) {
 	n := x.number("n")
-	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1",
+	ran := open(code) || slices.Contains([]codes.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1",
 		"T2", "T3", "T4", "T5"}, code) ||
 		strings.HasSuffix(string(code), "p") && x.has("n") || strings.HasSuffix(string(code), "f") && x.has("lk")
 	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
@@ -50,7 +49,7 @@ func (x *execution) attempts(code flowfabric.Code) {
 
 // records: every attempt that has ended has one, unless its end is that of the execution and a success. One that was
 // revoked has ended.
-func (x *execution) records(code flowfabric.Code) {
+func (x *execution) records(code codes.Code) {
 	n := int(x.number("n"))
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
 	kept := x.links(n)
@@ -181,7 +180,7 @@ func (x *execution) stepLog() {
 
 // outcomes: a result belongs to an attempt that succeeded: the last of a completed execution, or one that was
 // replayed since.
-func (x *execution) outcomes(code flowfabric.Code) {
+func (x *execution) outcomes(code codes.Code) {
 	for _, attempt := range x.results[x.id] {
 		parts := strings.Split(x.Hashes[":a:"+x.id][attempt], "\x1f")
 		before := len(parts) > 3 && parts[3] == "ended_success"
@@ -194,7 +193,7 @@ func (x *execution) outcomes(code flowfabric.Code) {
 // last is the number of the last attempt.
 func (x *execution) last() string { return strconv.Itoa(int(x.number("n"))) }
 
-func (x *execution) stream(code flowfabric.Code) {
+func (x *execution) stream(code codes.Code) {
 	latest := 0
 	for _, attempt := range x.metas[x.id] {
 		meta := x.Hashes[":fm:"+x.id+":"+attempt]

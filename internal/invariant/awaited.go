@@ -3,7 +3,7 @@ package invariant
 import (
 	"regexp"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 var (
@@ -13,7 +13,7 @@ var (
 
 // awaited: one that others wait for says so, and has not ended; nobody else has a list of who waits. Who has ended
 // waits for nobody.
-func (x *execution) awaited(code flowfabric.Code) {
+func (x *execution) awaited(code codes.Code) {
 	hash := x.Hashes[":aw:"+x.id]
 	if (x.core["aw"] != "") != (len(hash) > 0) || x.has("aw") && x.core["aw"] != "1" {
 		x.say("says %q of who waits for it, there are %d", x.core["aw"], len(hash))

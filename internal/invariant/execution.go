@@ -47,14 +47,14 @@ func (x *execution) want(field string, present bool) {
 }
 
 // open tells whether the last attempt is still to be finished.
-func open(code flowfabric.Code) bool {
-	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"},
+func open(code codes.Code) bool {
+	return code[0] == 'S' || slices.Contains([]codes.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"},
 		code)
 }
 
 func (x *execution) verify() {
-	code := flowfabric.Code(x.core["s"])
-	state, legal := flowfabric.Project(code)
+	code := codes.Code(x.core["s"])
+	state, legal := codes.Project(code)
 	if !legal || code == codes.LeaseExpired {
 		x.say("is no code that may be stored")
 		return
@@ -87,14 +87,14 @@ func (x *execution) verify() {
 }
 
 // own is for how long its policy keeps what ended so; 0: it does not say.
-func (x *execution) own(state flowfabric.State) time.Duration {
+func (x *execution) own(state codes.State) time.Duration {
 	kept, _ := valid.UnpackRetentions(x.core["rt"])
 	return valid.RetentionOf(kept, state.Public)
 }
 
 // kept is for how long it stays after its end, ms. A lane's retention holds for what ends after it was set.
 func (x *execution) kept() float64 {
-	state, _ := flowfabric.Project(flowfabric.Code(x.core["s"]))
+	state, _ := codes.Project(codes.Code(x.core["s"]))
 	if own := x.own(state); own > 0 {
 		return float64(own.Milliseconds())
 	}
@@ -109,7 +109,7 @@ func (x *execution) kept() float64 {
 }
 
 // index: X1, X2, X3, I3, I4. A revoked execution waits for the tick: it is in no index but the alarms.
-func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
+func (x *execution) index(code codes.Code, state codes.State) {
 	indexes := x.indexed[x.id]
 	want, score := "", 0.0
 	switch {
@@ -153,7 +153,7 @@ func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
 }
 
 // unsuccessful: what ended other than completed, and nothing else, is listed by when it ended.
-func (x *execution) unsuccessful(state flowfabric.State) {
+func (x *execution) unsuccessful(state codes.State) {
 	at, listed := x.ZSets[":unsuccessful"][x.id]
 	if want := state.Terminal() && state.Public != flowfabric.Completed; listed != want {
 		x.say("is listed as unsuccessful: %v, want %v", listed, want)
@@ -174,7 +174,7 @@ func (x *execution) pausedAt() float64 {
 }
 
 // granted tells whether a worker asks its gates.
-func granted(code flowfabric.Code) bool { return strings.HasPrefix(string(code), "G1") }
+func granted(code codes.Code) bool { return strings.HasPrefix(string(code), "G1") }
 
 // score is its place in its queue.
 func (x *execution) score() float64 {
@@ -186,7 +186,7 @@ func (x *execution) score() float64 {
 }
 
 // pinned tells whether an ended member is filed behind its own time, because its flow had not ended when that came.
-func (x *execution) pinned(state flowfabric.State, got, score float64) bool {
+func (x *execution) pinned(state codes.State, got, score float64) bool {
 	h := x.Hashes[":fw:"+x.core["fl"]]
 	if !state.Terminal() || h == nil || got < score {
 		return false
@@ -197,7 +197,7 @@ func (x *execution) pinned(state flowfabric.State, got, score float64) bool {
 
 // timers: X4, and that the one alarm is the earliest of what can fire. That of a revoked execution is its requeue,
 // which may not wait longer than its deadline.
-func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
+func (x *execution) timers(code codes.Code, state codes.State) {
 	x.want("ta", code == codes.Active && x.has("to"))
 	if x.has("tr") && (!x.has("to") || !open(code) || code == codes.Revoked) {
 		x.say("keeps attempt time")
@@ -230,7 +230,7 @@ func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
 }
 
 // replays: what a replay leaves on the core, and the deadline span that the next one needs.
-func (x *execution) replays(code flowfabric.Code) {
+func (x *execution) replays(code codes.Code) {
 	replays := x.number("pc")
 	if x.has("pc") != (replays > 0) {
 		x.say("has %q replays", x.core["pc"])
@@ -254,7 +254,7 @@ func (x *execution) history() {
 }
 
 // purged: what is purged in slices has ended; what of it is left is nobody's business any more.
-func (x *execution) purged(state flowfabric.State) {
+func (x *execution) purged(state codes.State) {
 	if !state.Terminal() {
 		x.say("is being purged")
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -246,7 +245,7 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 }
 
 // member verifies what a member of a flow waits for.
-func (x *execution) member(code flowfabric.Code) {
+func (x *execution) member(code codes.Code) {
 	x.awaited(code)
 	flow, incoming, outgoing := x.core["fl"], x.Hashes[":fi:"+x.id], x.Lists[":fo:"+x.id]
 	if flow == "" {
@@ -281,7 +280,7 @@ func (x *execution) member(code flowfabric.Code) {
 
 func (x *execution) core2(id string) bool { return x.look.core(id) != nil }
 
-func (x *execution) group(code flowfabric.Code, flow string, incoming map[string]string) {
+func (x *execution) group(code codes.Code, flow string, incoming map[string]string) {
 	barred, staging := x.barred(flow), x.Hashes[":fw:"+flow]["st"] == "F0"
 	if staging && flowClass(string(code)) != "mb" && endMark(string(code)) == "" {
 		x.say("may run, and its flow is not released")
@@ -339,7 +338,7 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 	}
 }
 
-func (x *execution) children(code flowfabric.Code) {
+func (x *execution) children(code codes.Code) {
 	hash := x.Hashes[":fc:"+x.id]
 	if !x.has("wt") {
 		if code == codes.BlockedInterrupted {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 var (
@@ -106,7 +106,7 @@ func (l *look) notice(entry, kind, text string) {
 	}
 	state := core["s"]
 	if (state == "A1" || state == "A3") && core["e"] == parts[2] ||
-		granted(flowfabric.Code(state)) && core["ge"] == parts[2] {
+		granted(codes.Code(state)) && core["ge"] == parts[2] {
 		l.wrong("entry %s of the outbox releases %s under epoch %s, which is %s", entry, parts[1], parts[2], state)
 	}
 	epoch, _ := strconv.ParseFloat(parts[2], 64)
@@ -119,7 +119,7 @@ func (l *look) notice(entry, kind, text string) {
 }
 
 // gate: only work with gates is granted, under an epoch that no lease had.
-func (x *execution) gate(code flowfabric.Code) {
+func (x *execution) gate(code codes.Code) {
 	if !granted(code) {
 		return
 	}

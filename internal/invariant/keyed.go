@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // keyed: a key that callers chose names an execution that names it, too; one that has not ended has its key, so no
@@ -39,7 +39,7 @@ func (l *look) keyed() {
 			continue
 		}
 		name, till, _ := strings.Cut(core["ky"], ":")
-		state, _ := flowfabric.Project(flowfabric.Code(core["s"]))
+		state, _ := codes.Project(codes.Code(core["s"]))
 		text, taken := l.Texts[":y:"+name]
 		if till == "~" {
 			if waits := core["lk"] == "" && (core["s"] == "R1f" || core["s"] == "R2af" || core["s"] == "R4f"); waits &&

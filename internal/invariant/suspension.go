@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // reasons are the codes that a suspension may have by its reason.
-var reasons = map[string]flowfabric.Code{
+var reasons = map[string]codes.Code{
 	"waiting_for_signal": "S1", "step_boundary": "S1", "waiting_for_approval": "S2", "waiting_for_callback": "S3",
 	"waiting_for_tool_result": "S4", "waiting_for_operator_review": "S5", "manual_pause": "S5",
 	"paused_by_policy": "S6", "paused_by_budget": "S7", "waiting_for_children": "S8",
@@ -27,7 +27,7 @@ func suspensionOf(u map[string]string) string { return u["id"] + " " + u["cr"] +
 
 // suspension: A suspended execution has an open record whose waitpoints are active; nobody else has
 // either. What an ended suspension leaves for the next claim is counted in the core.
-func (x *execution) suspension(code flowfabric.Code, state flowfabric.State) {
+func (x *execution) suspension(code codes.Code, state codes.State) {
 	points := x.waitpoints(state.Terminal())
 	x.points = points
 	u := x.Hashes[":u:"+x.id]
@@ -86,7 +86,7 @@ func left(u map[string]string) bool {
 	return u["bh"] == "auto_resume_open" && u["cs"] == "timed_out_auto_resume"
 }
 
-func (x *execution) record(code flowfabric.Code, u map[string]string, open bool, points map[string]point) {
+func (x *execution) record(code codes.Code, u map[string]string, open bool, points map[string]point) {
 	say := func(what string) { x.say("%s: %v", what, u) }
 	if len(u["id"]) != 36 || !whole(u["cr"]) || len(strings.Split(u["ho"], " ")) != 2 || u["c"] == "" ||
 		reasons[u["rc"]] == "" {

@@ -93,7 +93,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 	x, err := e.ReadExecution(ctx, granted)
-	if err != nil || u.releases.Load() > 0 || x.State.Code != "G1f" || x.Reclaims > 0 {
-		t.Errorf("%s, %d releases, %v", x.State.Code, u.releases.Load(), err)
+	if err != nil || u.releases.Load() > 0 || x.Code != "G1f" || x.Reclaims > 0 {
+		t.Errorf("%s, %d releases, %v", x.Code, u.releases.Load(), err)
 	}
 }

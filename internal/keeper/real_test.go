@@ -115,12 +115,12 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 
 	poor, rich := second.Held[0], second.Held[1]
 	poor.Abandon()
-	testwait.Until(r.T, "it is handed back", func() bool { return r.read(poor).State.Code == codes.WaitingInterrupted })
+	testwait.Until(r.T, "it is handed back", func() bool { return r.read(poor).Code == codes.WaitingInterrupted })
 	if x := r.read(poor); x.Attempts != 1 || x.Retries != 0 || x.Reclaims != 0 {
 		t.Errorf("%d attempts, %d retries, %d reclaims", x.Attempts, x.Retries, x.Reclaims)
 	}
 	for _, h := range []*keeper.Held{first.Held[0], rich} {
-		if code := r.read(h).State.Code; h.Check() != nil || code != codes.Active {
+		if code := r.read(h).Code; h.Check() != nil || code != codes.Active {
 			t.Errorf("the neighbour: %v, %s", h.Check(), code)
 		}
 	}
@@ -151,7 +151,7 @@ func TestLateClaimOnARealServer(t *testing.T) {
 	r.keeper.Reconnected(0)
 	testwait.Until(r.T, "the orphan is handed back", func() bool {
 		x, err := r.direct.ReadExecution(r.ctx, orphan)
-		return err == nil && x.State.Code == codes.WaitingInterrupted
+		return err == nil && x.Code == codes.WaitingInterrupted
 	})
 	again, err := r.claim(1)
 	if err != nil || len(again.Held) != 1 || again.Held[0].Fence().Execution != orphan ||

@@ -142,7 +142,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 		return nil
 	case err != nil:
 		return err
-	case x.Session != s.id || x.State.Code != codes.Active || x.Attempts == 0:
+	case x.Session != s.id || x.Code != codes.Active || x.Attempts == 0:
 		return nil // it left between the two calls
 	}
 	fence := flowfabric.Fence{Execution: m.Execution, Session: s.id, Claim: m.Claim, Epoch: x.Epoch,

@@ -232,9 +232,9 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	err = s.call(ctx, "read", func() error {
 		for session, x := range s.sessions {
 			if c, ok := x.held[id]; ok {
-				state, _ := flowfabric.Project(codes.Active)
-				out = engine.Snapshot{ID: id, State: state, Session: session, Epoch: c.Fence.Epoch,
-					Attempts: c.Fence.Attempt}
+				out = engine.Snapshot{Code: codes.Active, Snapshot: flowfabric.Snapshot{ID: id,
+					State: codes.Shown(codes.Active), Session: session, Epoch: c.Fence.Epoch,
+					Attempts: c.Fence.Attempt}}
 				return nil
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -40,7 +41,7 @@ func Operated(verb string, id flowfabric.ExecutionID, err error) error {
 
 // explained replaces the text of a refusal that says too little; err wraps refused, and stays what is matched.
 func explained(refused *flowfabric.Error, err error) error {
-	state, known := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0))) // of those that bring a state
+	state, known := codes.Project(codes.Code(denied.Slot(refused, 0))) // of those that bring a state
 	say := func(words string) error { return InWords(refused.Code+": "+words, err) }
 	switch {
 	case errors.Is(refused, denied.ReplayNotAllowed):
@@ -120,7 +121,7 @@ func closing(reason, when string) string {
 
 // stateOf tells the state that a refusal brings, if it does.
 func stateOf(refused *flowfabric.Error) string {
-	state, known := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
+	state, known := codes.Project(codes.Code(denied.Slot(refused, 0)))
 	if !known {
 		return ""
 	}

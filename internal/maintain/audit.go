@@ -139,7 +139,7 @@ func (a *audit) left() (list []*part) {
 
 func (a *audit) report(ctx context.Context) flowfabric.CheckReport {
 	r := flowfabric.CheckReport{Repairing: a.cfg.Repair, BeganAt: a.began.UTC(),
-		Partitions: make([]flowfabric.CheckedPartition, 0, len(a.parts)), Executions: map[flowfabric.Code]int{},
+		Partitions: make([]flowfabric.CheckedPartition, 0, len(a.parts)), Executions: map[flowfabric.PublicState]int{},
 		Kinds: map[string]int{}, Findings: []flowfabric.Finding{}}
 	for _, p := range a.parts {
 		if !p.done {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -56,7 +57,8 @@ func newPart(a *audit, id uint16) *part {
 
 // reset forgets an earlier try.
 func (p *part) reset() {
-	p.out = flowfabric.CheckedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	p.out = flowfabric.CheckedPartition{Partition: p.id, Executions: map[flowfabric.PublicState]int{},
+		Kinds: map[string]int{}}
 	p.kept, p.ids, p.keys, p.named, p.flows, p.lists, p.count = nil, nil, nil, map[string]bool{}, nil, nil, count{}
 }
 
@@ -174,7 +176,7 @@ func (p *part) executions(ctx context.Context) {
 		p.found(found, err)
 		for _, x := range list {
 			if x.Code != "" {
-				p.out.Executions[x.Code]++
+				p.out.Executions[codes.Shown(x.Code).Public]++
 				p.count.add(x)
 			}
 		}

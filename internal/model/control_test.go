@@ -6,7 +6,6 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
@@ -233,7 +232,7 @@ func TestLegal(t *testing.T) {
 		}
 	}
 	for _, text := range codes.All() {
-		code := flowfabric.Code(text)
+		code := codes.Code(text)
 		_, left := model.Legal[code]
 		if elsewhere := slices.Contains([]model.Code{"A2", "R3f", "R3p", "R3i", "S3", "S4", "S6", "S7", "S8", "T5",
 			"T5n"}, code) || code[:2] == "G1" || code[:2] == "R4"; left == elsewhere || reached[code] == elsewhere {
@@ -241,7 +240,7 @@ func TestLegal(t *testing.T) {
 		}
 	}
 	for code := range reached {
-		if _, ok := flowfabric.Project(code); !ok {
+		if _, ok := codes.Project(code); !ok {
 			t.Errorf("%s is no code", code)
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // Code is the stored state of an execution.
-type Code = flowfabric.Code
+type Code = codes.Code
 
 // Legal is every move there is, from the left code to those on the right. "" is before the creation.
 var Legal = map[Code][]Code{

@@ -150,7 +150,7 @@ func (x *death) run(after int, how string) {
 	x.same(b.Used["tokens"], used)
 	snap, err := x.s.e.ReadExecution(x.ctx, x.id)
 	x.no(err)
-	x.same(fmt.Sprint(snap.State.Code, snap.Attempts, snap.Reclaims, snap.Retries),
+	x.same(fmt.Sprint(snap.Code, snap.Attempts, snap.Reclaims, snap.Retries),
 		fmt.Sprint("T1", 1+bool01(claimed && !ended), bool01(claimed && !ended), 0))
 }
 

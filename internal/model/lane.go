@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -56,7 +57,7 @@ func (p *Partition) laneOf(x *Execution) Lane { return p.lane(p.Routes[x.Route].
 
 // kept is for how many ms an execution is retained after its end: its policy comes before its lane.
 func (p *Partition) kept(x *Execution) int64 {
-	state, _ := flowfabric.Project(x.Code)
+	state, _ := codes.Project(x.Code)
 	if s := cmp.Or(int64(valid.RetentionOf(x.Policy.Retention, state.Public).Seconds()), p.laneOf(x).Keep); s > 0 {
 		return s * 1000
 	}

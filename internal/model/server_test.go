@@ -227,7 +227,7 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 		}
 		return t.UnixMilli()
 	}
-	v = model.View{Code: snap.State.Code, Priority: snap.Priority, Creator: snap.Creator, Input: snap.InputBytes,
+	v = model.View{Code: snap.Code, Priority: snap.Priority, Creator: snap.Creator, Input: snap.InputBytes,
 		Attempts: int(snap.Attempts), Route: model.Route{Namespace: snap.Route.Namespace, Lane: snap.Route.Lane,
 			Kind: snap.Route.Kind, Capabilities: strings.Join(snap.Route.Capabilities, ",")},
 		Type: snap.AttemptType, Epoch: snap.Epoch, Session: snap.Session, LeaseExpires: ms(snap.LeaseExpiresAt),

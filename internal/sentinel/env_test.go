@@ -257,8 +257,8 @@ func (l *load) judge() {
 		switch {
 		case ids[f.id]:
 			l.w.Errorf("%s: two submits made it", f.id)
-		case !gone && (err != nil || s.State.Code != codes.Completed):
-			l.w.Errorf("%s is %s: %v", f.id, s.State.Code, err)
+		case !gone && (err != nil || s.Code != codes.Completed):
+			l.w.Errorf("%s is %s: %v", f.id, s.Code, err)
 		case !gone && f.err != nil && errors.Is(f.err, flowfabric.ErrNotFound):
 			elsewhere++
 		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) || f.err == nil && f.got != 2*f.n:
@@ -294,9 +294,9 @@ func (w *env) done(n int) (list []flowfabric.ExecutionID) {
 func (w *env) once(list []flowfabric.ExecutionID) {
 	w.Helper()
 	for _, id := range list {
-		if s, err := w.read(id); err != nil || s.State.Code != codes.Completed || s.Attempts != 1 || w.ran(id) != 1 {
+		if s, err := w.read(id); err != nil || s.Code != codes.Completed || s.Attempts != 1 || w.ran(id) != 1 {
 			w.Errorf("%s had ended before the failover: now %s after %d attempts, a handler ran %d times: %v", id,
-				s.State.Code, s.Attempts, w.ran(id), err)
+				s.Code, s.Attempts, w.ran(id), err)
 		}
 	}
 }

@@ -16,12 +16,11 @@ import (
 
 const eventTime = "2006-01-02T15:04:05.000Z"
 
-// Told is an event with what follows from its other fields: the worker, the state, and the text, which is a line of a
+// Told is an event with what follows from its other fields: the worker, and the text, which is a line of a
 // timeline with time, kind, attempt, and what there is to say about it. Texts that callers chose are quoted where they
 // are not plain.
 func Told(e flowfabric.Event) flowfabric.Event {
-	state, _ := flowfabric.Project(e.Code)
-	e.Worker, e.State = ids.Worker(e.Session), state.Public
+	e.Worker = ids.Worker(e.Session)
 	var b strings.Builder
 	b.WriteString(e.At.UTC().Format(eventTime + " "))
 	b.WriteString(strings.ReplaceAll(e.Kind, "_", " "))

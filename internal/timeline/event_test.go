@@ -6,7 +6,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // An event is one line, whatever callers have put into it.
@@ -23,7 +22,7 @@ func TestEventLines(t *testing.T) {
 		"attempt ended: attempt 2 on w1, cancelled": {Kind: EventAttempt,
 			Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "ended_cancelled"},
 		"ended: attempt 2 on w1, failed (handler_error)": {Kind: EventEnded,
-			Attempt: 2, Epoch: 9, Session: "w1~ab", Code: codes.Failed, Detail: "handler_error"},
+			Attempt: 2, Epoch: 9, Session: "w1~ab", State: flowfabric.Failed, Detail: "handler_error"},
 		"delayed: attempt 1 on w1, until 2023-11-14T22:14:20.123Z": {Kind: EventDelayed, Attempt: 1,
 			Epoch: 9, Session: "w1~ab", Until: at.Add(time.Minute)},
 		"attempt ended: attempt 2 on w1, continued": {Kind: EventAttempt,
@@ -47,7 +46,7 @@ func TestEventLines(t *testing.T) {
 		"priority, by anna, 0 to 9000": {Kind: EventPriority,
 			By: "anna", Detail: "0 9000"},
 		"replayed: attempt 1 on w1, was completed since 2023-11-14T22:12:20.123Z, by anna: tables changed": {
-			Kind: EventReplayed, Attempt: 1, Epoch: 9, Session: "w1~ab", By: "anna", Code: codes.Completed,
+			Kind: EventReplayed, Attempt: 1, Epoch: 9, Session: "w1~ab", By: "anna", State: flowfabric.Completed,
 			Until: at.Add(-time.Minute), Reason: "tables changed"},
 		"resumed: attempt 1 on w1, by anna, operator": {Kind: EventResumed, Attempt: 1,
 			Epoch: 9, Session: "w1~ab", By: "anna", Source: "operator", Detail: "operator"},

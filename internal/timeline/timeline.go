@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -93,7 +94,8 @@ func all(core, attempts map[string]string, entries []string, r *wire.Reader) []f
 	if at := f.Instant("ended_at"); !at.IsZero() {
 		out = append(out, flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
 			Epoch: uint64(f.Number("epoch")), Session: core["session"],
-			By: core["cancelled_by"], Source: core["cancel_source"], Code: flowfabric.Code(core["state"]),
+			By: core["cancelled_by"], Source: core["cancel_source"],
+			State:  codes.Shown(codes.Code(core["state"])).Public,
 			Detail: endCategory(core)})
 	}
 	return out
@@ -204,7 +206,7 @@ func recorded(text string, r *wire.Reader) []flowfabric.Event {
 			r.Stop("history entry %.40q", text)
 			return nil
 		}
-		e.Code, e.Reason = flowfabric.Code(was[0]), was[4]
+		e.State, e.Reason = codes.Shown(codes.Code(was[0])).Public, was[4]
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms).UTC()
 		}

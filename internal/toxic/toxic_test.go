@@ -306,7 +306,7 @@ func (w *env) settled() {
 		}
 		select {
 		case <-w.ctx.Done():
-			w.t.Fatalf("job %d never ended: code %s, session %s (%v)", i, s.State.Code, s.Session, err)
+			w.t.Fatalf("job %d never ended: code %s, session %s (%v)", i, s.Code, s.Session, err)
 		case <-again.C:
 		}
 	}
@@ -332,8 +332,8 @@ func (w *env) look() {
 		must.No(t, err)
 		existing++
 		w.reclaims.Add(int64(s.Reclaims))
-		if s.State.Code != job.Ends() || s.Retries != job.Failures() {
-			t.Errorf("job %d %s: code %s after %d retries, want %s after %d: %+v", i, id, s.State.Code, s.Retries,
+		if s.Code != job.Ends() || s.Retries != job.Failures() {
+			t.Errorf("job %d %s: code %s after %d retries, want %s after %d: %+v", i, id, s.Code, s.Retries,
 				job.Ends(), job.Failures(), s.AttemptLog)
 		}
 		w.mu.Lock()

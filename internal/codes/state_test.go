@@ -1,14 +1,14 @@
-package flowfabric_test
+package codes_test
 
 import (
 	"testing"
 
-	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // The rows of the table of states, spelled out: phase, ownership, eligibility, reason, outcome, attempt, public.
-var rows = map[ff.Code][7]string{
+var rows = map[codes.Code][7]string{
 	"R1f": {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_first_attempt", "waiting"},
 	"R1t": {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_retry_attempt", "waiting"},
 	"R1p": {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_replay_attempt", "waiting"},
@@ -77,9 +77,9 @@ var rows = map[ff.Code][7]string{
 
 func TestProject(t *testing.T) {
 	for _, text := range codes.All() {
-		code := ff.Code(text)
+		code := codes.Code(text)
 		want, known := rows[code]
-		s, ok := ff.Project(code)
+		s, ok := codes.Project(code)
 		if !ok || !known {
 			t.Errorf("%s: projected %v, known here %v", code, ok, known)
 			continue
@@ -99,12 +99,12 @@ func TestProject(t *testing.T) {
 	for code := range rows {
 		t.Errorf("%s is not in codes.All", code)
 	}
-	for _, code := range []ff.Code{"", "R1", "t1", "T1 ", "A4", "T1n", "T2n"} {
-		if s, ok := ff.Project(code); ok || s != (ff.State{}) {
+	for _, code := range []codes.Code{"", "R1", "t1", "T1 ", "A4", "T1n", "T2n"} {
+		if s, ok := codes.Project(code); ok || s != (codes.State{}) {
 			t.Errorf("%q projects to %+v", code, s)
 		}
 	}
-	if ff.PublicState("").Terminal() || ff.Suspended.Terminal() {
+	if flowfabric.PublicState("").Terminal() || flowfabric.Suspended.Terminal() {
 		t.Error("suspended or unknown counts as terminal")
 	}
 }
