@@ -23,10 +23,10 @@
 // A slot is taken before work is asked for, and is free again when its handler has returned; what is left to settle
 // is bounded on its own. Short handlers have a few executions claimed ahead of the slots, as many as return while the
 // next claim is made: they start the moment a handler returns, and go back to their queue if that takes longer than
-// 10 ms, or when the worker drains. An empty claim registers this instance as a waiter; the server rings exactly as
-// many waiters as there is work. Between rings a partition costs nothing but its share of the fallback poll.
-// Completions of members of flows claim in the same call, as a claim round of their partition: what they free mostly
-// runs here, without a ring and a claim of its own.
+// 10 ms, or when the worker drains. An empty claim registers this instance as a waiter; the server wakes exactly as
+// many waiters as there is work. Between wake-ups a partition costs only its share of the fallback poll.
+// Completions of members of flows claim in the same call, as a claim round of their partition: the work that
+// they release mostly runs here, without a wake-up and a claim of its own.
 //
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of
 // [Config.Namespaces]. What waits in several of them, in one lane, shares it by weight (admin.SetLane), whatever each
@@ -42,8 +42,8 @@
 //   - A reply is lost: the claim number is repeated, the settling call is repeated; both say what really happened.
 //   - The subscription is lost: all partitions are asked for work and all sessions renewed as soon as it is back, and
 //     the poll finds what was missed meanwhile.
-//   - A ring comes while no slot is free, or during the drain: it is forwarded to the next waiter, and the partition
-//     stays hot for when a slot is freed.
+//   - A wake-up arrives while no slot is free, or during the drain: it is forwarded to the next waiter, and the
+//     partition stays hot for when a slot is freed.
 //   - The lease is lost: the handler's context ends with the cause, and whatever the handler returns is
 //     dropped with one log line. The execution already belongs to somebody else.
 //   - The instance name is another process's: a predecessor that crashed is waited for, a live one ends the start. Any

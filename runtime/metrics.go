@@ -91,7 +91,7 @@ func newMetrics(prefix string) *metrics {
 			"From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets,
 			"kind"),
 		wakeUps: vec("doorbell_total",
-			"Doorbell messages by meaning: work, urgent (work of high priority, told to all workers), routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.",
+			"Doorbell messages by meaning: work, urgent (work of high priority, told to all workers), routes, lost, timers; and forwarded, wake-ups for work that went to the next waiter for want of a slot.",
 			"message"),
 		polls: vec("polls_total",
 			"Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
