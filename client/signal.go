@@ -196,7 +196,7 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 	}
 	s, err := newSignal(c, payload, signals)
 	if err == nil {
-		s.Source = cmp.Or(string(by), c.cfg.Creator)
+		s.SourceType, s.Source = "operator", cmp.Or(string(by), c.cfg.Creator)
 		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {
