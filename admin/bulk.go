@@ -18,9 +18,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// BulkAction is the action that [Admin.Bulk] applies to each execution: one of BulkReplay, BulkCancel, BulkPurge,
-// BulkRunNow, BulkPriority, BulkHold and BulkUnhold.
+// BulkAction is the action that [Admin.Bulk] applies to each execution: exactly one of its fields is set. Each field
+// says which executions are looked at when the filter names no states.
 type BulkAction struct {
+	Replay   *Replay        // [Admin.Replay] of what failed or expired; without Force a success is skipped
+	Cancel   bool           // [client.Execution.Cancel] of all that has not ended
+	Purge    *time.Duration // [Admin.Purge] of all that ended, with tombstones kept for so long
+	RunNow   bool           // [Admin.SetDelay] of 0 of what is delayed
+	Priority *int           // [Admin.SetPriority] of all that has not ended and has another one
+	Hold     bool           // [Admin.Hold] of what waits
+	Unhold   bool           // [Admin.Unhold] of what is held
+}
+
+// bulkAction is a [BulkAction] at work.
+type bulkAction struct {
 	name   string
 	states []flowfabric.PublicState // when the filter names none
 	again  bool                     // what it did may soon match again
@@ -32,64 +43,55 @@ type BulkAction struct {
 var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingBudget,
 	flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
 
-// BulkReplay is [Admin.Replay]; by default of what failed or expired. Without how.Force a success is skipped.
-func BulkReplay(how Replay) BulkAction {
-	return BulkAction{name: "replay", states: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired},
-		again: true,
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.Replay(ctx, id, how, opts...)
-		}}
-}
-
-// BulkCancel is [client.Execution.Cancel]; by default of all that has not ended.
-func BulkCancel() BulkAction {
-	return BulkAction{name: "cancel", states: unended,
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.client.Execution(id).Cancel(ctx, opts...)
-		}}
-}
-
-// BulkPurge is [Admin.Purge], with tombstones kept for keep; by default of all that ended.
-func BulkPurge(keep time.Duration) BulkAction {
-	return BulkAction{name: "purge", states: []flowfabric.PublicState{Ended},
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, _ []flowfabric.ActOption) error {
-			return a.Purge(ctx, id, keep)
-		}}
-}
-
-// BulkRunNow is [Admin.RunNow]; by default of what is delayed.
-func BulkRunNow() BulkAction {
-	return BulkAction{name: "run now", states: []flowfabric.PublicState{flowfabric.Delayed}, again: true,
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.RunNow(ctx, id, opts...)
-		}}
-}
-
-// BulkPriority is [Admin.SetPriority]; by default of all that has not ended. What has that priority does not match.
-func BulkPriority(priority int) BulkAction {
-	return BulkAction{name: "set priority", states: unended, done: func(x Listed) bool {
-		return x.Priority == priority
-	},
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.SetPriority(ctx, id, priority, opts...)
-		}}
-}
-
-// BulkHold is [Admin.Hold]; by default of what waits.
-func BulkHold() BulkAction {
-	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget,
-		flowfabric.WaitingQuota},
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.Hold(ctx, id, opts...)
-		}}
-}
-
-// BulkUnhold is [Admin.Unhold]; by default of what is held.
-func BulkUnhold() BulkAction {
-	return BulkAction{name: "unhold", states: []flowfabric.PublicState{Held},
-		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.Unhold(ctx, id, opts...)
-		}}
+// chosen are the actions that are set.
+func (b BulkAction) chosen() (chosen []bulkAction) {
+	if how := b.Replay; how != nil {
+		chosen = append(chosen, bulkAction{name: "replay",
+			states: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}, again: true,
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.Replay(ctx, id, *how, opts...)
+			}})
+	}
+	if b.Cancel {
+		chosen = append(chosen, bulkAction{name: "cancel", states: unended,
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.client.Execution(id).Cancel(ctx, opts...)
+			}})
+	}
+	if keep := b.Purge; keep != nil {
+		chosen = append(chosen, bulkAction{name: "purge", states: []flowfabric.PublicState{Ended},
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, _ []flowfabric.ActOption) error {
+				return a.Purge(ctx, id, *keep)
+			}})
+	}
+	if b.RunNow {
+		chosen = append(chosen, bulkAction{name: "run now", states: []flowfabric.PublicState{flowfabric.Delayed},
+			again: true,
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.SetDelay(ctx, id, 0, opts...)
+			}})
+	}
+	if priority := b.Priority; priority != nil {
+		chosen = append(chosen, bulkAction{name: "set priority", states: unended,
+			done: func(x Listed) bool { return x.Priority == *priority },
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.SetPriority(ctx, id, *priority, opts...)
+			}})
+	}
+	if b.Hold {
+		chosen = append(chosen, bulkAction{name: "hold",
+			states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota},
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.Hold(ctx, id, opts...)
+			}})
+	}
+	if b.Unhold {
+		chosen = append(chosen, bulkAction{name: "unhold", states: []flowfabric.PublicState{Held},
+			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
+				return a.Unhold(ctx, id, opts...)
+			}})
+	}
+	return chosen
 }
 
 // BulkOptions say how [Admin.Bulk] works. The zero value changes everything that matches.
@@ -134,8 +136,13 @@ const (
 // counted, and does not stop the others.
 //
 // Errors: flowfabric.ErrInvalidInput for a filter, option or cursor that is not legal; those of [Admin.ListPage].
-func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions,
+func (a *Admin) Bulk(ctx context.Context, f Filter, do BulkAction, o BulkOptions,
 	opts ...flowfabric.ActOption) (BulkResult, error) {
+	var action bulkAction
+	chosen := do.chosen()
+	if len(chosen) == 1 {
+		action = chosen[0]
+	}
 	b, err := a.bulk(ctx, f, action, o, opts)
 	if err == nil {
 		act, _ := a.act(opts)
@@ -151,7 +158,7 @@ func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOpt
 type bulk struct {
 	admin   *Admin
 	filter  Filter
-	action  BulkAction
+	action  bulkAction
 	options BulkOptions
 	opts    []flowfabric.ActOption
 	began   time.Time // of the first call, by the server's clock
@@ -160,7 +167,7 @@ type bulk struct {
 }
 
 // bulk checks what is asked for and finds out when it began.
-func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions,
+func (a *Admin) bulk(ctx context.Context, f Filter, action bulkAction, o BulkOptions,
 	opts []flowfabric.ActOption) (*bulk, error) {
 	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts,
 		out: BulkResult{Cursor: o.Cursor, DryRun: o.DryRun}}
@@ -169,8 +176,7 @@ func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOpt
 	case a.closed():
 		return b, client.ErrClosed
 	case action.apply == nil:
-		return b, fmt.Errorf("%w: the action is empty, want BulkReplay, BulkCancel or another",
-			flowfabric.ErrInvalidInput)
+		return b, fmt.Errorf("%w: the action has no field or several, want one", flowfabric.ErrInvalidInput)
 	case o.Limit < 0:
 		return b, fmt.Errorf("%w: limit %d, want 0 or more", flowfabric.ErrInvalidInput, o.Limit)
 	case b.options.Concurrency < 1 || b.options.Concurrency > maxBulkConcurrency:

@@ -17,6 +17,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
+// The actions of these tests.
+var (
+	runNow     = admin.BulkAction{RunNow: true}
+	toSeven    = admin.BulkAction{Priority: new(7)}
+	holdAll    = admin.BulkAction{Hold: true}
+	unholdAll  = admin.BulkAction{Unhold: true}
+	cancelEach = admin.BulkAction{Cancel: true}
+	replayAll  = admin.BulkAction{Replay: &admin.Replay{}}
+	purgeAll   = admin.BulkAction{Purge: new(time.Duration(0))}
+)
+
 // bulk is a bulk action that does not stop.
 func bulk(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, action admin.BulkAction,
 	o admin.BulkOptions) admin.BulkResult {
@@ -37,36 +48,36 @@ func TestABulkActionChangesAllThatMatchesAndResumes(t *testing.T) {
 	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		submitMany(ctx, t, c, 30, flowfabric.Delay(time.Hour))
 		submitMany(ctx, t, c, 5)
-		wantBulk(t, "dry run", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{DryRun: true}), 30,
+		wantBulk(t, "dry run", bulk(ctx, t, c, admin.Filter{}, runNow, admin.BulkOptions{DryRun: true}), 30,
 			0, 0)
 
 		pages := 0
-		part := bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(),
+		part := bulk(ctx, t, c, admin.Filter{}, runNow,
 			admin.BulkOptions{Limit: 12, Progress: func(admin.BulkResult) { pages++ }})
 		wantBulk(t, "limit", part, 12, 12, 0)
 		if part.Cursor == "" || pages == 0 {
 			t.Errorf("cursor %q, %d times progress", part.Cursor, pages)
 		}
-		if _, err := admin.New(c).Bulk(ctx, admin.Filter{}, admin.BulkCancel(),
+		if _, err := admin.New(c).Bulk(ctx, admin.Filter{}, cancelEach,
 			admin.BulkOptions{Cursor: part.Cursor}); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("cursor of another action: %v", err)
 		}
 		wantBulk(t, "the rest",
-			bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Cursor: part.Cursor}), 18, 18, 0)
-		wantBulk(t, "all again", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{}), 0, 0, 0)
+			bulk(ctx, t, c, admin.Filter{}, runNow, admin.BulkOptions{Cursor: part.Cursor}), 18, 18, 0)
+		wantBulk(t, "all again", bulk(ctx, t, c, admin.Filter{}, runNow, admin.BulkOptions{}), 0, 0, 0)
 
-		wantBulk(t, "priority", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 35, 35, 0)
-		wantBulk(t, "priority again", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 0, 0,
+		wantBulk(t, "priority", bulk(ctx, t, c, admin.Filter{}, toSeven, admin.BulkOptions{}), 35, 35, 0)
+		wantBulk(t, "priority again", bulk(ctx, t, c, admin.Filter{}, toSeven, admin.BulkOptions{}), 0, 0,
 			0)
-		wantBulk(t, "hold", bulk(ctx, t, c, admin.Filter{}, admin.BulkHold(), admin.BulkOptions{Limit: 3}), 3, 3, 0)
-		wantBulk(t, "unhold", bulk(ctx, t, c, admin.Filter{}, admin.BulkUnhold(), admin.BulkOptions{}), 3, 3, 0)
-		wantBulk(t, "cancel", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{}), 35, 35, 0)
+		wantBulk(t, "hold", bulk(ctx, t, c, admin.Filter{}, holdAll, admin.BulkOptions{Limit: 3}), 3, 3, 0)
+		wantBulk(t, "unhold", bulk(ctx, t, c, admin.Filter{}, unholdAll, admin.BulkOptions{}), 3, 3, 0)
+		wantBulk(t, "cancel", bulk(ctx, t, c, admin.Filter{}, cancelEach, admin.BulkOptions{}), 35, 35, 0)
 		wantBulk(t, "replay of what failed",
-			bulk(ctx, t, c, admin.Filter{}, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 0, 0, 0)
+			bulk(ctx, t, c, admin.Filter{}, replayAll, admin.BulkOptions{}), 0, 0, 0)
 		cancelled := admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}}
 		wantBulk(t, "replay",
-			bulk(ctx, t, c, cancelled, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{Limit: 10}), 10, 10, 0)
-		wantBulk(t, "purge", bulk(ctx, t, c, admin.Filter{}, admin.BulkPurge(0), admin.BulkOptions{}), 25, 25, 0)
+			bulk(ctx, t, c, cancelled, replayAll, admin.BulkOptions{Limit: 10}), 10, 10, 0)
+		wantBulk(t, "purge", bulk(ctx, t, c, admin.Filter{}, purgeAll, admin.BulkOptions{}), 25, 25, 0)
 	})
 }
 
@@ -74,19 +85,19 @@ func TestABulkActionSkipsWhatChangedAndStopsWithItsContext(t *testing.T) {
 	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		finish(ctx, t, e, submit(ctx, t, c, "tides").ID(), "wet")
 		wantBulk(t, "replay of a success", bulk(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}},
-			admin.BulkReplay(admin.Replay{}),
+			replayAll,
 			admin.BulkOptions{}), 1, 0, 1)
 
 		submitMany(ctx, t, c, 1100)
 		some, cancel := context.WithCancel(ctx)
 		defer cancel()
-		got, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkCancel(),
+		got, err := admin.New(c).Bulk(some, admin.Filter{}, cancelEach,
 			admin.BulkOptions{Progress: func(admin.BulkResult) { cancel() }})
 		if !errors.Is(err, context.Canceled) || got.Done != 1000 || got.Cursor == "" {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		wantBulk(t, "the rest",
-			bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
+			bulk(ctx, t, c, admin.Filter{}, cancelEach, admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
 	})
 }
 
@@ -108,7 +119,7 @@ func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
 			if calls%2 == 1 {
 				o.Progress = func(admin.BulkResult) { cancel() }
 			}
-			r, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkPriority(3), o)
+			r, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkAction{Priority: new(3)}, o)
 			cancel()
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
@@ -192,7 +203,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 		}
 		wantBulk(t, "replay by message", bulk(ctx, t, c,
 			admin.Filter{ErrorText: "Disk is full", States: []flowfabric.PublicState{flowfabric.Failed}},
-			admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 1, 1, 0)
+			replayAll, admin.BulkOptions{}), 1, 1, 0)
 		slow := submit(ctx, t, c, "tides", flowfabric.Retries(0), flowfabric.Timeout(time.Millisecond))
 		claim(ctx, t, e, slow.ID())
 		for {
@@ -204,7 +215,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 			}
 		}
 		wantBulk(t, "what timed out is a failure",
-			bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
+			bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, replayAll,
 				admin.BulkOptions{}), 1, 1, 0)
 		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "",
 			10); !errors.Is(err, flowfabric.ErrInvalidInput) {

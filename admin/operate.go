@@ -117,29 +117,20 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 	return link.Operated("set priority of", id, err)
 }
 
-// RunNow makes an execution claimable at once that waits for a time: a delayed start, a pause before a retry or after
-// a lost worker, a delay that its handler asked for, or that of a resumption. It uses up no retry and keeps its age
-// and priority. One that can be claimed already is no error. It is [Admin.SetDelay] with a delay of 0.
-func (a *Admin) RunNow(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
-	return a.setDelay(ctx, "run now", id, 0, opts)
-}
-
 // SetDelay changes until when an execution waits that waits for a time: d from now by the server's clock, 0..10
-// years, rounded up to whole milliseconds; 0 makes it claimable at once. A retry or reclaim after the pause counts as
-// before, and a deadline goes on. The reason is cut to 1 KiB; the history keeps it with who asked. A member of a flow
-// whose upstreams are open waits for them, not for a time. Each call counts d anew; the call's own repeats after a
-// lost reply do not.
+// years, rounded up to whole milliseconds; 0 makes it claimable at once. That is a delayed start, a pause before a
+// retry or after a lost worker, a delay that its handler asked for, or that of a resumption. A retry or reclaim after
+// the pause counts as before, and a deadline goes on. It uses up no retry, and keeps its age and priority. One that
+// can be claimed already is no error if d is 0. The reason is cut to 1 KiB; the history keeps it with who asked.
+//
+// A member of a flow whose upstreams are open waits for them, not for a time. Each call counts d anew; the call's own
+// repeats after a lost reply do not.
 //
 // Errors: flowfabric.ErrState, with the state, for one that runs, is suspended or held, waits for others, or can be
 // claimed and d is not 0; ErrTerminal, with the state, for one that has ended; ErrNotFound; ErrInvalidInput.
 func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.Duration,
 	opts ...flowfabric.ActOption) error {
-	return a.setDelay(ctx, "set delay of", id, d, opts)
-}
-
-func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.ExecutionID, d time.Duration,
-	opts []flowfabric.ActOption) error {
-	if err := a.admit(verb, id); err != nil {
+	if err := a.admit("set delay of", id); err != nil {
 		return err
 	}
 	act, err := a.act(opts)
@@ -150,7 +141,7 @@ func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.Executi
 		_, err = a.store.SetDelay(act.Execution(ctx, "set delay", id, d.String()), id,
 			engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
 	}
-	return link.Operated(verb, id, err)
+	return link.Operated("set delay of", id, err)
 }
 
 // Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context

@@ -97,7 +97,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			{"seal flow " + f.ID().String(), func() error { return f.Seal(ctx, anna, why) }},
 			{"cancel executions namespace=default state=waiting", func() error {
 				_, err := a.Bulk(ctx, admin.Filter{Namespace: "default", States: []flowfabric.PublicState{
-					flowfabric.Waiting}}, admin.BulkCancel(), admin.BulkOptions{}, anna, why)
+					flowfabric.Waiting}}, admin.BulkAction{Cancel: true}, admin.BulkOptions{}, anna, why)
 				return err
 			}},
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -173,7 +175,7 @@ func (r *run) ends(ctx context.Context, err error) bool {
 		return true
 	}
 	out := handler.Classify(ctx, r.task, err)
-	if out.Kind != handler.OutcomeFail || out.Failure.Permanent || out.Failure.RetryAfter != nil {
+	if out.Kind != codes.OutcomeFail || out.Failure.Permanent || out.Failure.RetryAfter != nil {
 		return true
 	}
 	return out.Failure.Category != "handler_error" && !errors.Is(err, flowfabric.ErrOverBudget)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 
+	kinds "github.com/flowfabric/flowfabric-go/internal/codes"
+
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -171,8 +173,8 @@ func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {
 		return
 	}
 	out := handler.Classify(ctx, t, err)
-	kind := out.Kind.String()
-	if out.Kind == handler.OutcomeFail {
+	kind := out.Kind
+	if out.Kind == kinds.OutcomeFail {
 		kind = out.Failure.Category
 	}
 	p.SetStatus(codes.Error, "")

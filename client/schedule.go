@@ -157,9 +157,6 @@ type ScheduleDeclaration struct {
 	plan func(c *Client) (*scheduling, error)
 }
 
-// Name is the name of the schedule.
-func (d ScheduleDeclaration) Name() string { return d.name }
-
 // checked is the schedule that is declared, for a client.
 func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
 	if d.plan == nil {

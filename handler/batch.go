@@ -201,7 +201,7 @@ func (g *gatherer[In, Out]) join(item *Item[In, Out]) (out Outcome, left bool) {
 		}
 	case <-b.place.draining():
 		if g.leave(b, item) {
-			return Outcome{Kind: OutcomeRelease, Err: flowfabric.ErrDraining}, true
+			return Outcome{Kind: codes.OutcomeRelease, Err: flowfabric.ErrDraining}, true
 		}
 	}
 	<-b.sealed // at once: it has not left because it was sealed
@@ -347,7 +347,7 @@ func (i *Item[In, Out]) failure() Outcome {
 	if !i.ended {
 		err = b.failed()
 		if lost := i.Task.lost(i.ctx); lost != nil {
-			return Outcome{Kind: OutcomeAbandon, Err: lost}
+			return Outcome{Kind: codes.OutcomeAbandon, Err: lost}
 		}
 		if b.panicked != nil || !b.returned {
 			if i.ctx.Err() != nil { // it did not take part, or its end came first

@@ -89,13 +89,13 @@ func (p *party) join(name string, change ...func(*taskhook.Config)) {
 	synctest.Wait()
 }
 
-func (p *party) want(t *testing.T, name string, kind handler.OutcomeKind, detail string) {
+func (p *party) want(t *testing.T, name string, kind string, detail string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out, ended := p.outcomes[name]
 	got := string(out.Result)
-	if out.Kind == handler.OutcomeFail {
+	if out.Kind == codes.OutcomeFail {
 		got = out.Failure.Category
 	}
 	if !ended || out.Kind != kind || got != detail {
@@ -121,7 +121,7 @@ func TestBatchFillsOrWaits(t *testing.T) {
 		for _, name := range []string{"a", "bb", "ccc", "dddd"} {
 			p.join(name)
 		}
-		p.want(t, "ccc", handler.OutcomeComplete, "3")
+		p.want(t, "ccc", codes.OutcomeComplete, "3")
 		if time.Since(began) != 0 {
 			t.Error("a full call waited")
 		}
@@ -134,8 +134,8 @@ func TestBatchFillsOrWaits(t *testing.T) {
 		if got := fmt.Sprint(c.all()); got != "[a bb ccc dddd eeeee]" || len(c.all()) != 2 {
 			t.Errorf("calls %q", c.all())
 		}
-		p.want(t, "a", handler.OutcomeComplete, "1")
-		p.want(t, "eeeee", handler.OutcomeComplete, "5")
+		p.want(t, "a", codes.OutcomeComplete, "1")
+		p.want(t, "eeeee", codes.OutcomeComplete, "5")
 	})
 }
 
@@ -149,8 +149,8 @@ func TestBatchWaitsNotBeyondATimeout(t *testing.T) {
 		p.timeout = 10 * time.Second
 		p.join("bb")
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeComplete, "1")
-		p.want(t, "bb", handler.OutcomeComplete, "2")
+		p.want(t, "a", codes.OutcomeComplete, "1")
+		p.want(t, "bb", codes.OutcomeComplete, "2")
 	})
 }
 
@@ -183,13 +183,13 @@ func TestBatchItemsEndAlone(t *testing.T) {
 	boom := errors.New("boom")
 	for name, x := range map[string]struct {
 		err  error
-		kind handler.OutcomeKind
+		kind string
 		rest string
 	}{
-		"nil":       {nil, handler.OutcomeFail, codes.CategoryHandlerError},
-		"an error":  {boom, handler.OutcomeFail, codes.CategoryHandlerError},
-		"permanent": {handler.Permanent(handler.Category("bad", boom)), handler.OutcomeFail, "bad"},
-		"a delay":   {handler.Delay(time.Second), handler.OutcomeDelay, ""},
+		"nil":       {nil, codes.OutcomeFail, codes.CategoryHandlerError},
+		"an error":  {boom, codes.OutcomeFail, codes.CategoryHandlerError},
+		"permanent": {handler.Permanent(handler.Category("bad", boom)), codes.OutcomeFail, "bad"},
+		"a delay":   {handler.Delay(time.Second), codes.OutcomeDelay, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,13 +207,13 @@ func TestBatchItemsEndAlone(t *testing.T) {
 					p.join(fmt.Sprint("i", i))
 				}
 				p.join("undecodable", func(cfg *taskhook.Config) { cfg.Claim.Input = []byte("{") })
-				p.want(t, "undecodable", handler.OutcomeFail, codes.CategoryDecode)
+				p.want(t, "undecodable", codes.OutcomeFail, codes.CategoryDecode)
 				p.wait.Wait()
 				late.Complete(1) // after the function has returned
-				p.want(t, "i0", handler.OutcomeComplete, "7")
-				p.want(t, "i1", handler.OutcomeFail, "worse")
-				p.want(t, "i2", handler.OutcomeCancel, "")
-				p.want(t, "i3", handler.OutcomeFail, codes.CategoryHandlerError)
+				p.want(t, "i0", codes.OutcomeComplete, "7")
+				p.want(t, "i1", codes.OutcomeFail, "worse")
+				p.want(t, "i2", codes.OutcomeCancel, "")
+				p.want(t, "i3", codes.OutcomeFail, codes.CategoryHandlerError)
 				p.want(t, "i4", x.kind, x.rest)
 			})
 		})
@@ -245,10 +245,10 @@ func TestBatchPanics(t *testing.T) {
 					}
 					p.wait.Wait()
 					of := func(end int) string { return names[(end-first+len(ends))%len(ends)] }
-					p.want(t, of(0), handler.OutcomeComplete, "1")
-					p.want(t, of(1), handler.OutcomeFail, "own")
-					p.want(t, of(2), handler.OutcomeCancel, "")
-					p.want(t, of(3), handler.OutcomeFail, codes.CategoryPanic)
+					p.want(t, of(0), codes.OutcomeComplete, "1")
+					p.want(t, of(1), codes.OutcomeFail, "own")
+					p.want(t, of(2), codes.OutcomeCancel, "")
+					p.want(t, of(3), codes.OutcomeFail, codes.CategoryPanic)
 				}
 			})
 		})
@@ -274,7 +274,7 @@ func TestBatchDrains(t *testing.T) {
 		p.join("waits")
 		close(draining)
 		synctest.Wait()
-		p.want(t, "waits", handler.OutcomeRelease, "")
+		p.want(t, "waits", codes.OutcomeRelease, "")
 		p.mu.Lock()
 		ended := len(p.outcomes)
 		p.mu.Unlock()
@@ -285,9 +285,9 @@ func TestBatchDrains(t *testing.T) {
 			cancel(flowfabric.ErrDraining)
 		}
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeRelease, "")
-		p.want(t, "b", handler.OutcomeComplete, "2")
-		p.want(t, "c", handler.OutcomeRelease, "")
+		p.want(t, "a", codes.OutcomeRelease, "")
+		p.want(t, "b", codes.OutcomeComplete, "2")
+		p.want(t, "c", codes.OutcomeRelease, "")
 	})
 }
 
@@ -320,10 +320,10 @@ func TestBatchContexts(t *testing.T) {
 			t.Errorf("the cause is %v", cause)
 		}
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeAbandon, "")
-		p.want(t, "b", handler.OutcomeAbandon, "")
-		p.want(t, "c", handler.OutcomeFail, codes.CategoryTimeout)
-		p.want(t, "gone", handler.OutcomeFail, codes.CategoryTimeout)
+		p.want(t, "a", codes.OutcomeAbandon, "")
+		p.want(t, "b", codes.OutcomeAbandon, "")
+		p.want(t, "c", codes.OutcomeFail, codes.CategoryTimeout)
+		p.want(t, "gone", codes.OutcomeFail, codes.CategoryTimeout)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(func(ctx context.Context, _ []*item) error { <-ctx.Done(); return ctx.Err() },
@@ -333,8 +333,8 @@ func TestBatchContexts(t *testing.T) {
 		p.cancel["a"](flowfabric.ErrCancelled)
 		p.cancel["b"](flowfabric.ErrLeaseLost)
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeAbandon, "")
-		p.want(t, "b", handler.OutcomeAbandon, "")
+		p.want(t, "a", codes.OutcomeAbandon, "")
+		p.want(t, "b", codes.OutcomeAbandon, "")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
@@ -343,7 +343,7 @@ func TestBatchContexts(t *testing.T) {
 		p.join("a")
 		p.cancel["a"](flowfabric.ErrCancelled)
 		synctest.Wait()
-		p.want(t, "a", handler.OutcomeAbandon, "")
+		p.want(t, "a", codes.OutcomeAbandon, "")
 		p.join("b")
 		p.join("lost", func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 		p.wait.Wait()
@@ -369,7 +369,7 @@ func TestBatchBarsWhatIsDurable(t *testing.T) {
 		}, handler.Batch{Size: 1})
 		p.join("a")
 		p.wait.Wait()
-		p.want(t, "a", handler.OutcomeFail, codes.CategoryHandlerError)
+		p.want(t, "a", codes.OutcomeFail, codes.CategoryHandlerError)
 		if !p.outcomes["a"].Failure.Permanent {
 			t.Error("a mistake of the program is tried again")
 		}

@@ -95,12 +95,12 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	t.begin(b.codec, b.takes)
 	defer t.end()
 	out := t.charged(ctx, b.run(ctx, t))
-	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
+	if wait := t.wanted(); wait != "" && out.Kind == codes.OutcomeComplete {
 		return failed(codes.CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))
 	}
 	b.explain(ctx, t, &out)
-	if out.Kind == OutcomeComplete {
+	if out.Kind == codes.OutcomeComplete {
 		if unused := t.UnusedSteps(); len(unused) > 0 {
 			t.Logger().WarnContext(ctx,
 				"flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps",
@@ -112,12 +112,14 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 
 // explain says what a handler that waits seems to have done wrong, where it does not show.
 func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
-	if wait := t.wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == codes.CategoryHandlerError {
+	if wait := t.wanted(); wait != "" && out.Kind == codes.OutcomeFail &&
+		out.Failure.Category == codes.CategoryHandlerError {
 		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait +
 			" had asked to suspend: return its error as it is, or wrapped with %w)")
 	}
 	waits := t.knownWaits()
-	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend && out.Kind != OutcomeChildren {
+	if waits == nil || out.Kind != codes.OutcomeFail && out.Kind != codes.OutcomeSuspend &&
+		out.Kind != codes.OutcomeChildren {
 		return
 	}
 	if wait := waits.Unasked(); wait != "" {
@@ -135,7 +137,7 @@ func (b Binding) undecodable(ctx context.Context, t *Task, err error) Outcome {
 // ours: the work is done, and the fence of the settling call decides.
 func (b Binding) complete(ctx context.Context, t *Task, value any) Outcome {
 	if lost := t.lost(ctx); lost != nil {
-		return Outcome{Kind: OutcomeAbandon, Err: lost}
+		return Outcome{Kind: codes.OutcomeAbandon, Err: lost}
 	}
 	result, err := b.codec.Encode(value)
 	if err != nil {
@@ -149,5 +151,5 @@ func (b Binding) complete(ctx context.Context, t *Task, value any) Outcome {
 		return Classify(ctx, t, Permanent(fmt.Errorf("%w: result of kind %s has %d bytes, want at most %d",
 			flowfabric.ErrPayloadTooLarge, b.info.Kind, len(result), limits.MaxPayload)))
 	}
-	return Outcome{Kind: OutcomeComplete, Result: result}
+	return Outcome{Kind: codes.OutcomeComplete, Result: result}
 }

@@ -55,7 +55,7 @@ func TestRunFailures(t *testing.T) {
 			task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
-			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent ||
+			if out.Kind != codes.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent ||
 				!strings.Contains(f.Reason, tc.reason) || out.Err == nil {
 				t.Errorf("got %s, %v", show(out), out.Err)
 			}
@@ -71,7 +71,7 @@ func TestResultAtTheLimit(t *testing.T) {
 	out := handler.Bind(d, func(context.Context, *handler.Task, struct{}) ([]byte, error) {
 		return make([]byte, limits.MaxPayload), nil
 	}).Run(context.Background(), nil)
-	if out.Kind != handler.OutcomeComplete || len(out.Result) != limits.MaxPayload || out.Err != nil {
+	if out.Kind != codes.OutcomeComplete || len(out.Result) != limits.MaxPayload || out.Err != nil {
 		t.Fatalf("got %s with %d bytes, %v", out.Kind, len(out.Result), out.Err)
 	}
 }
@@ -81,7 +81,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 	out := handler.Bind(handler.Define[struct{}, int]("k"),
 		func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
 		Run(context.Background(), newTask(taskhook.Config{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
-	if out.Kind != handler.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
+	if out.Kind != codes.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
 		t.Fatalf("got %s", show(out))
 	}
 }
@@ -111,7 +111,7 @@ func TestMiddleware(t *testing.T) {
 		return 7, nil
 	})
 	out := handler.Chain(note("a"), nil, note("b"), handler.Logging(logger))(b.Run)(context.Background(), task)
-	if out.Kind != handler.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
+	if out.Kind != codes.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
 		t.Fatalf("got %s, order %v", show(out), order)
 	}
 	if !strings.Contains(logs.String(), "kind=k") || !strings.Contains(logs.String(), "outcome=complete") {
@@ -119,21 +119,12 @@ func TestMiddleware(t *testing.T) {
 	}
 	logs.Reset()
 	out = handler.Chain(handler.Logging(logger), handler.Recover(), broken)(b.Run)(context.Background(), task)
-	if out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic ||
+	if out.Kind != codes.OutcomeFail || out.Failure.Category != codes.CategoryPanic ||
 		!strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
 	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category !=
 		codes.CategoryPanic {
 		t.Fatalf("got %s", show(out))
-	}
-}
-
-func TestOutcomeKindNames(t *testing.T) {
-	for kind, want := range map[handler.OutcomeKind]string{0: "unknown", handler.OutcomeComplete: "complete",
-		handler.OutcomeAbandon: "abandon", 99: "unknown"} {
-		if kind.String() != want {
-			t.Errorf("%d is %q, want %q", kind, kind, want)
-		}
 	}
 }

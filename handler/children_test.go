@@ -28,16 +28,16 @@ func outcomes(id flowfabric.ExecutionID, node string) []byte {
 func TestChildrenOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		also func(error) error
-		want handler.OutcomeKind
+		want string
 	}{
-		"alone":     {func(err error) error { return err }, handler.OutcomeChildren},
-		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, handler.OutcomeChildren},
-		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeChildren},
-		"permanent": {handler.Permanent, handler.OutcomeFail},
+		"alone":     {func(err error) error { return err }, codes.OutcomeChildren},
+		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, codes.OutcomeChildren},
+		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, codes.OutcomeChildren},
+		"permanent": {handler.Permanent, codes.OutcomeFail},
 		"cancel": {func(err error) error { return errors.Join(err, handler.Cancel("enough")) },
-			handler.OutcomeCancel},
-		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
-		"nothing":   {func(error) error { return nil }, handler.OutcomeFail},
+			codes.OutcomeCancel},
+		"text only": {func(err error) error { return errors.New(err.Error()) }, codes.OutcomeFail},
+		"nothing":   {func(error) error { return nil }, codes.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, waits := waitsOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
@@ -53,7 +53,7 @@ func TestChildrenOutcomes(t *testing.T) {
 			switch name {
 			case "alone":
 				if q := waits.Children(); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst ||
-					out.Kind.String() != "wait_children" {
+					out.Kind != "wait_children" {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
@@ -99,7 +99,7 @@ func TestChildrenAnswers(t *testing.T) {
 		handler.ChildrenOf(task).Answered("new", got)
 		return "", nil
 	})
-	if out.Kind != handler.OutcomeComplete {
+	if out.Kind != codes.OutcomeComplete {
 		t.Errorf("%+v", out)
 	}
 }
@@ -119,7 +119,7 @@ func TestChildrenOfPasses(t *testing.T) {
 			}
 			return "", handler.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
 		})
-	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
+	if out := bound.Run(context.Background(), task); out.Kind != codes.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
 	if _, _, err := handler.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, denied.TaskConsumed) {

@@ -118,7 +118,7 @@ func TestCipherFailures(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
 			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
 				newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
-			if out.Kind != handler.OutcomeFail || out.Failure.Category != tc.category ||
+			if out.Kind != codes.OutcomeFail || out.Failure.Category != tc.category ||
 				out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)
 			}

@@ -30,17 +30,17 @@
 //
 // # What a return means
 //
-//	value                   OutcomeComplete
-//	error                   OutcomeFail, retried by the stored policy; see Permanent, RetryAfter, Category
-//	Delay, Cancel           OutcomeDelay (no attempt consumed), OutcomeCancel
-//	panic                   OutcomeFail, category handler_panic, with the stack in the log
-//	ctx ended: draining     OutcomeRelease: handed back at once, no attempt consumed
+//	value                   complete
+//	error                   fail, retried by the stored policy; see Permanent, RetryAfter, Category
+//	Delay, Cancel           delay (no attempt consumed), cancel
+//	panic                   fail, category handler_panic, with the stack in the log
+//	ctx ended: draining     release: handed back at once, no attempt consumed
 //	ctx ended: lease lost,
-//	cancelled, deadline     OutcomeAbandon: the server has decided or will; nothing to settle
-//	ctx ended: timeout      OutcomeFail, category attempt_timeout
-//	ctx ended: over budget  with HardFail OutcomeFail, category budget_exceeded, no retry; with HardBlock it goes back to its
+//	cancelled, deadline     abandon: the server has decided or will; nothing to settle
+//	ctx ended: timeout      fail, category attempt_timeout
+//	ctx ended: over budget  with HardFail fail, category budget_exceeded, no retry; with HardBlock it goes back to its
 //	                        queue, no attempt consumed, until there may be room; whatever was returned. With HardReject the
-//	                        context goes on, and an error that wraps ErrOverBudget is OutcomeFail, category budget_exceeded
+//	                        context goes on, and an error that wraps ErrOverBudget is fail, category budget_exceeded
 //
 // # What can go wrong, and what follows
 //

@@ -173,7 +173,7 @@ func TestChildResults(t *testing.T) {
 			}
 			return "", nil
 		}).Run(t.Context(), task)
-	if out.Kind != handler.OutcomeComplete {
+	if out.Kind != codes.OutcomeComplete {
 		t.Errorf("%+v", out)
 	}
 }
@@ -202,7 +202,7 @@ func TestWaitAsks(t *testing.T) {
 		return err
 	})
 	q := waits.Children()
-	if out.Kind != handler.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess ||
+	if out.Kind != codes.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess ||
 		!q.Leave || !q.Park || len(q.Children) != 2 {
 		t.Fatalf("%+v", out)
 	}

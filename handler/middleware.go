@@ -54,7 +54,7 @@ func (t *Task) rescue(ctx context.Context, out *Outcome) {
 	t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack",
 		string(debug.Stack()))
 	if lost := t.lost(ctx); lost != nil {
-		*out = Outcome{Kind: OutcomeAbandon, Err: lost}
+		*out = Outcome{Kind: codes.OutcomeAbandon, Err: lost}
 		return
 	}
 	err, ok := value.(error)
@@ -81,9 +81,9 @@ func Logging(logger *slog.Logger) Middleware {
 			started := time.Now()
 			out := next(ctx, t)
 			level, attrs := slog.LevelInfo, []slog.Attr{
-				slog.String("outcome", out.Kind.String()), slog.Duration("elapsed", time.Since(started)),
+				slog.String("outcome", out.Kind), slog.Duration("elapsed", time.Since(started)),
 			}
-			if out.Kind == OutcomeFail {
+			if out.Kind == codes.OutcomeFail {
 				level = slog.LevelWarn
 				attrs = append(attrs, slog.String("category", out.Failure.Category),
 					slog.Bool("permanent", out.Failure.Permanent))

@@ -15,53 +15,28 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// OutcomeKind is the kind of an [Outcome]. The zero value is none of them.
-type OutcomeKind uint8
-
-const (
-	// OutcomeComplete ends the execution as completed with Outcome.Result.
-	OutcomeComplete OutcomeKind = iota + 1
-	// OutcomeFail ends the attempt with Outcome.Failure; the stored policy decides between retry and dead letter.
-	OutcomeFail
-	// OutcomeDelay puts the attempt aside for Outcome.Delay.
-	OutcomeDelay
-	// OutcomeCancel ends the execution as cancelled with Outcome.Reason.
-	OutcomeCancel
-	// OutcomeRelease hands the execution back at once, no attempt consumed: the worker drains.
-	OutcomeRelease
-	// OutcomeAbandon settles nothing: the execution is no longer this worker's, or its deadline has passed and
-	// the server ends it by itself. A worker that still holds it should release it.
-	OutcomeAbandon
-	// OutcomeSuspend gives up the lease until the wait of the run is answered; the attempt goes on then.
-	OutcomeSuspend
-	// OutcomeChildren makes the children of the run and gives up the lease until enough of them have ended.
-	OutcomeChildren
-	// OutcomeBlock puts the attempt back into its queue, which a budget closes: Outcome.Err is its [*OverBudgetError].
-	OutcomeBlock
-	// OutcomeContinue starts the execution anew with Outcome.Input.
-	OutcomeContinue
-)
-
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend",
-	"wait_children", "block", "continue"}
-
-// String is a short lower-case name, fit for a metric label.
-func (k OutcomeKind) String() string {
-	if int(k) < len(outcomeNames) {
-		return outcomeNames[k]
-	}
-	return outcomeNames[0]
-}
-
 // Outcome is the result of one run of a handler. Only the fields of its Kind are set, and Err.
 type Outcome struct {
-	Kind   OutcomeKind
-	Result []byte // OutcomeComplete: encoded, at most 1 MiB
-	Input  []byte // OutcomeContinue: encoded, at most 1 MiB
-	// OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
+	// Kind is one of these; a worker settles a run of any other kind as a failure:
+	//
+	//	complete       ends the execution as completed with Result
+	//	fail           ends the attempt with Failure; the stored policy decides between retry and dead letter
+	//	delay          puts the attempt aside for Delay
+	//	cancel         ends the execution as cancelled with Reason
+	//	release        hands the execution back at once, no attempt consumed: the worker drains
+	//	abandon        settles nothing: the execution is no longer this worker's, or its deadline has passed and the
+	//	               server ends it by itself; a worker that still holds it should release it
+	//	suspend        gives up the lease until the wait of the run is answered; the attempt goes on then
+	//	wait_children  makes the children of the run and gives up the lease until enough of them have ended
+	//	block          puts the attempt back into its queue, which a budget closes: Err is its [*OverBudgetError]
+	//	continue       starts the execution anew with Input
+	Kind   string
+	Result []byte // complete: encoded, at most 1 MiB
+	Input  []byte // continue: encoded, at most 1 MiB
+	// delay: whole milliseconds, 0..10 years; block: for how long its queue is closed at most
 	Delay   time.Duration
-	Failure Failure // OutcomeFail: within the bounds the server checks
-	Reason  string  // OutcomeCancel: at most 1 KiB
+	Failure Failure // fail: within the bounds the server checks
+	Reason  string  // cancel: at most 1 KiB
 	Err     error   // what the handler returned, or why the execution is not its own; nil if complete
 }
 
@@ -81,14 +56,14 @@ type Failure struct {
 // is one that always holds its execution, and cannot wait. [Binding.Run] calls it, and middleware that makes up an
 // error of its own may. What a wait is for is kept with the task, so only the task's latest outcome can wait. In order:
 //
-//  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
+//  1. The execution is not this worker's any more: abandon, whatever the error says.
 //  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
-//     [Cancel], [Permanent], [Continue], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
+//     [Cancel], [Permanent], [Continue], [Delay] and a wait: ErrDraining is release, ErrDeadline abandon,
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
 //  3. The error says what is to follow: [Cancel], [Permanent], [Continue], [Delay], a wait of package suspend or for
 //     children, [RetryAfter], [Category].
-//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget;
+//  4. fail, category handler_error; budget_exceeded if the error wraps ErrOverBudget;
 //     extractor_payload_decode, for good, if a signal's payload did not decode. Errors of a task's methods about what
 //     they were given (too large, not well formed) are permanent.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
@@ -99,7 +74,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		t = newTask(taskhook.Config{})
 	}
 	if lost := t.lost(ctx); lost != nil {
-		return Outcome{Kind: OutcomeAbandon, Err: lost}
+		return Outcome{Kind: codes.OutcomeAbandon, Err: lost}
 	}
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
@@ -110,13 +85,13 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		}
 	}
 	if cancel, ok := errors.AsType[*cancelError](err); ok {
-		return Outcome{Kind: OutcomeCancel, Reason: cut(cancel.reason), Err: err}
+		return Outcome{Kind: codes.OutcomeCancel, Reason: cut(cancel.reason), Err: err}
 	}
 	if next, ok := errors.AsType[*continueError](err); ok && !is[*permanentError](err) {
 		return t.continued(next.input, err)
 	}
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
-		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
+		return Outcome{Kind: codes.OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
 	}
 	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
@@ -155,7 +130,7 @@ func (t *Task) continued(input any, err error) Outcome {
 		}
 		return failed(codes.CategoryHandlerError, bad)
 	}
-	return Outcome{Kind: OutcomeContinue, Input: data, Err: err}
+	return Outcome{Kind: codes.OutcomeContinue, Input: data, Err: err}
 }
 
 // suspended is the outcome of a handler that waits.
@@ -165,7 +140,7 @@ func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
 		return failed(codes.CategorySuspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	t.asksFor(waiting{suspension: &q})
-	return Outcome{Kind: OutcomeSuspend, Err: err}
+	return Outcome{Kind: codes.OutcomeSuspend, Err: err}
 }
 
 // waitsForChildren is the outcome of a handler that waits for children, and perhaps for something else.
@@ -173,13 +148,13 @@ func waitsForChildren(t *Task, wanted *childWait, err error) Outcome {
 	q := wanted.wait
 	if wanted.until != nil {
 		out := suspended(t, wanted.until, err)
-		if out.Kind != OutcomeSuspend {
+		if out.Kind != codes.OutcomeSuspend {
 			return out
 		}
 		q.Until, q.Park = (*taskWaits)(t).Suspension(), false
 	}
 	t.asksFor(waiting{children: &q})
-	return Outcome{Kind: OutcomeChildren, Err: err}
+	return Outcome{Kind: codes.OutcomeChildren, Err: err}
 }
 
 // fromContext reports an error that a handler returns because its context ended.
@@ -192,9 +167,9 @@ func fromContext(err, cause error) bool {
 func interrupted(cause, err error) (Outcome, bool) {
 	switch {
 	case errors.Is(cause, flowfabric.ErrDraining):
-		return Outcome{Kind: OutcomeRelease, Err: err}, true
+		return Outcome{Kind: codes.OutcomeRelease, Err: err}, true
 	case errors.Is(cause, flowfabric.ErrDeadline):
-		return Outcome{Kind: OutcomeAbandon, Err: cause}, true
+		return Outcome{Kind: codes.OutcomeAbandon, Err: cause}, true
 	case errors.Is(cause, flowfabric.ErrAttemptTimeout):
 		return plainFailure(codes.CategoryTimeout, err), true
 	case errors.Is(cause, flowfabric.ErrOverBudget):
@@ -207,7 +182,7 @@ func interrupted(cause, err error) (Outcome, bool) {
 
 // plainFailure is a failure that the policy alone decides about.
 func plainFailure(category string, err error) Outcome {
-	out := Outcome{Kind: OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
+	out := Outcome{Kind: codes.OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
 	if step, ok := errors.AsType[*stepError](err); ok {
 		out.Failure.Step, out.Failure.StepTook = step.name, step.took
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -23,12 +25,12 @@ func pointer(d time.Duration) *time.Duration { return &d }
 func TestClassify(t *testing.T) {
 	boom := errors.New("boom")
 	fail := func(category, reason string) handler.Outcome {
-		return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason}}
+		return handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason}}
 	}
 	permanent := func(o handler.Outcome) handler.Outcome { o.Failure.Permanent = true; return o }
 	after := func(o handler.Outcome, d time.Duration) handler.Outcome { o.Failure.RetryAfter = pointer(d); return o }
-	abandon := handler.Outcome{Kind: handler.OutcomeAbandon}
-	release := handler.Outcome{Kind: handler.OutcomeRelease}
+	abandon := handler.Outcome{Kind: codes.OutcomeAbandon}
+	release := handler.Outcome{Kind: codes.OutcomeRelease}
 	for _, tc := range []struct {
 		name  string
 		cause error // ends the context; nil: it lives
@@ -56,26 +58,26 @@ func TestClassify(t *testing.T) {
 			want: fail("handler_error",
 				`invalid_input: a value is not valid: category "no spaces" has byte 0x20 at 2, want letters, digits or _.:-: boom`)},
 		{name: "delay", err: handler.Delay(time.Minute),
-			want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Minute}},
+			want: handler.Outcome{Kind: codes.OutcomeDelay, Delay: time.Minute}},
 		{name: "delay, wrapped", err: fmt.Errorf("not yet: %w", handler.Delay(1)),
-			want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Millisecond}},
-		{name: "delay, past", err: handler.Delay(-1), want: handler.Outcome{Kind: handler.OutcomeDelay}},
+			want: handler.Outcome{Kind: codes.OutcomeDelay, Delay: time.Millisecond}},
+		{name: "delay, past", err: handler.Delay(-1), want: handler.Outcome{Kind: codes.OutcomeDelay}},
 		{name: "delay, far", err: handler.Delay(1 << 62),
-			want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: limits.MaxDelay}},
+			want: handler.Outcome{Kind: codes.OutcomeDelay, Delay: limits.MaxDelay}},
 		{name: "continue", err: handler.Continue(7),
-			want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte("7")}},
+			want: handler.Outcome{Kind: codes.OutcomeContinue, Input: []byte("7")}},
 		{name: "continue, wrapped", err: fmt.Errorf("on: %w", handler.Continue("x")),
-			want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte(`"x"`)}},
+			want: handler.Outcome{Kind: codes.OutcomeContinue, Input: []byte(`"x"`)}},
 		{name: "continue wins over delay", err: errors.Join(handler.Delay(time.Second), handler.Continue(7)),
-			want: handler.Outcome{Kind: handler.OutcomeContinue, Input: []byte("7")}},
+			want: handler.Outcome{Kind: codes.OutcomeContinue, Input: []byte("7")}},
 		{name: "cancel wins over continue", err: errors.Join(handler.Continue(7), handler.Cancel("no")),
-			want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "no"}},
+			want: handler.Outcome{Kind: codes.OutcomeCancel, Reason: "no"}},
 		{name: "continue with what does not encode", err: handler.Continue(func() {}),
 			want: permanent(fail("handler_error", "continue: json: unsupported type: func()"))},
 		{name: "cancel", err: handler.Cancel("obsolete"),
-			want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
+			want: handler.Outcome{Kind: codes.OutcomeCancel, Reason: "obsolete"}},
 		{name: "cancel wins", err: errors.Join(handler.Permanent(boom), handler.Cancel("obsolete")),
-			want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
+			want: handler.Outcome{Kind: codes.OutcomeCancel, Reason: "obsolete"}},
 
 		{name: "canceled, context lives", err: fmt.Errorf("inner: %w", context.Canceled),
 			want: fail("handler_error", "inner: context canceled")},
@@ -139,12 +141,12 @@ func TestNilStaysNil(t *testing.T) {
 
 // A server that has not refused a value decides about it by its fence, whatever ended the context.
 func TestValueStands(t *testing.T) {
-	for cause, want := range map[error]handler.OutcomeKind{
-		flowfabric.ErrDraining:       handler.OutcomeComplete,
-		flowfabric.ErrAttemptTimeout: handler.OutcomeComplete,
-		flowfabric.ErrDeadline:       handler.OutcomeComplete,
-		flowfabric.ErrLeaseLost:      handler.OutcomeAbandon,
-		flowfabric.ErrCancelled:      handler.OutcomeAbandon,
+	for cause, want := range map[error]string{
+		flowfabric.ErrDraining:       codes.OutcomeComplete,
+		flowfabric.ErrAttemptTimeout: codes.OutcomeComplete,
+		flowfabric.ErrDeadline:       codes.OutcomeComplete,
+		flowfabric.ErrLeaseLost:      codes.OutcomeAbandon,
+		flowfabric.ErrCancelled:      codes.OutcomeAbandon,
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -95,7 +97,7 @@ func TestProgressAfterTheHandlerReturned(t *testing.T) {
 			leaked = t
 			return "", t.Progress(ctx, 50, "half")
 		})
-	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != handler.OutcomeComplete ||
+	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != codes.OutcomeComplete ||
 		len(g.told) != 1 {
 		t.Fatalf("%s, told %q", show(out), g.told)
 	}

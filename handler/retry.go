@@ -11,7 +11,7 @@ import (
 
 // RetryIn tells what follows if the run ends with a failure: the pause before the next attempt, or false when there is
 // none, so that the execution ends as failed, or as expired after a last timeout. Middleware asks with the Failure of
-// an [OutcomeFail], a handler with [Classify] of the error that it is about to return:
+// a kind of fail, a handler with [Classify] of the error that it is about to return:
 //
 //	pause, again, err := t.RetryIn(ctx, handler.Classify(ctx, t, failure).Failure)
 //

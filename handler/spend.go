@@ -412,7 +412,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	t.mu.Lock()
 	stopped := t.stopped
 	t.mu.Unlock()
-	if stopped == nil || out.Kind == OutcomeAbandon {
+	if stopped == nil || out.Kind == codes.OutcomeAbandon {
 		return out
 	}
 	if stopped.err.Action == admission.HardFail {
@@ -422,6 +422,6 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if left := stopped.err.Left; left > 0 {
 		pause = min(pause, left)
 	}
-	return Outcome{Kind: OutcomeBlock, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost),
+	return Outcome{Kind: codes.OutcomeBlock, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost),
 		Err: stopped.err}
 }

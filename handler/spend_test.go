@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -359,7 +361,7 @@ func TestSpendWithoutALease(t *testing.T) {
 			return "", nil
 		}).Run(ctx, task)
 	if first != nil || !errors.Is(second, flowfabric.ErrOverBudget) || b.spent() != "a 4" ||
-		out.Kind != handler.OutcomeAbandon {
+		out.Kind != codes.OutcomeAbandon {
 		t.Errorf("%v, %v, %s, %s", first, second, b.spent(), show(out))
 	}
 	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.TaskConsumed) || b.spent() != "a 4" {
@@ -555,7 +557,7 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 		out := newTill(strict).run(t, func(ctx context.Context, t *handler.Task) error {
 			return fmt.Errorf("count: %w", t.Spend(ctx, tc.dimension, tc.n))
 		})
-		if out.Kind != handler.OutcomeFail || !errors.Is(out.Err, tc.want) || out.Failure.Permanent != tc.permanent {
+		if out.Kind != codes.OutcomeFail || !errors.Is(out.Err, tc.want) || out.Failure.Permanent != tc.permanent {
 			t.Errorf("%s: %+v", name, out)
 		}
 	}

@@ -47,7 +47,7 @@ func TestStepIsMemoisedOverRuns(t *testing.T) {
 			return fmt.Sprint(a, n), err
 		})
 	out := b.Run(context.Background(), newTask(taskhook.Config{Steps: steps}))
-	if out.Kind != handler.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
+	if out.Kind != codes.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
 		t.Fatalf("first run: %s, recorded %q", show(out), steps.values)
 	}
 	crash = false
@@ -175,7 +175,7 @@ func TestUnusedSteps(t *testing.T) {
 		t.Fatalf("a run that failed has asked for what it came to, no more: %s", logs)
 	}
 	fail = nil
-	if out := b.Run(context.Background(), task); out.Kind != handler.OutcomeComplete {
+	if out := b.Run(context.Background(), task); out.Kind != codes.OutcomeComplete {
 		t.Fatalf("got %s", show(out))
 	}
 	if got := task.UnusedSteps(); !slices.Equal(got, []string{"old-1", "old-2"}) ||
@@ -261,7 +261,7 @@ func TestStepWithoutLease(t *testing.T) {
 			t.Errorf("got %v, cause %v", err, context.Cause(ctx))
 		}
 		if out := handler.Classify(context.Background(), task,
-			handler.Permanent(err)); out.Kind != handler.OutcomeAbandon {
+			handler.Permanent(err)); out.Kind != codes.OutcomeAbandon {
 			t.Errorf("got %s", show(out))
 		}
 	}

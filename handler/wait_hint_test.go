@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -22,7 +24,7 @@ func TestALostWaitIsExplained(t *testing.T) {
 			_, err := handler.Await[bool](ctx, task, "go")
 			return "", fmt.Errorf("oops: %v", err)
 		})
-	if out.Kind != handler.OutcomeFail || !strings.Contains(out.Failure.Reason, "wait go had asked to suspend") {
+	if out.Kind != codes.OutcomeFail || !strings.Contains(out.Failure.Reason, "wait go had asked to suspend") {
 		t.Errorf("%s: %s", out.Kind, out.Failure.Reason)
 	}
 }
@@ -37,7 +39,7 @@ func TestARenamedWaitIsTold(t *testing.T) {
 		func(ctx context.Context, t *handler.Task, _ string) (bool, error) {
 			return handler.Await[bool](ctx, t, "new")
 		}).Run(t.Context(), task)
-	if out.Kind != handler.OutcomeSuspend || !strings.Contains(log.String(), "wait=old") {
+	if out.Kind != codes.OutcomeSuspend || !strings.Contains(log.String(), "wait=old") {
 		t.Errorf("%s, log %q", out.Kind, log.String())
 	}
 }

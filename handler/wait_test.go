@@ -58,18 +58,18 @@ func waitsOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
 func TestWaitOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		also func(error) error
-		want handler.OutcomeKind
+		want string
 	}{
-		"alone":     {func(err error) error { return err }, handler.OutcomeSuspend},
-		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, handler.OutcomeSuspend},
-		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeSuspend},
-		"category":  {func(err error) error { return handler.Category("mine", err) }, handler.OutcomeSuspend},
-		"permanent": {handler.Permanent, handler.OutcomeFail},
+		"alone":     {func(err error) error { return err }, codes.OutcomeSuspend},
+		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, codes.OutcomeSuspend},
+		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, codes.OutcomeSuspend},
+		"category":  {func(err error) error { return handler.Category("mine", err) }, codes.OutcomeSuspend},
+		"permanent": {handler.Permanent, codes.OutcomeFail},
 		"cancel": {func(err error) error { return errors.Join(err, handler.Cancel("enough")) },
-			handler.OutcomeCancel},
+			codes.OutcomeCancel},
 		"delay": {func(err error) error { return errors.Join(err, handler.Delay(time.Second)) },
-			handler.OutcomeDelay},
-		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
+			codes.OutcomeDelay},
+		"text only": {func(err error) error { return errors.New(err.Error()) }, codes.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, waits := waitsOn(t, engine.Claim{}, tokenkeys.Development(),
@@ -81,7 +81,7 @@ func TestWaitOutcomes(t *testing.T) {
 			if out.Kind != c.want || out.Err == nil {
 				t.Fatalf("got %s", show(out))
 			}
-			if q := waits.Suspension(); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" ||
+			if q := waits.Suspension(); c.want == codes.OutcomeSuspend && (q == nil || q.Name != "go" ||
 				q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
 				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" ||
 				q.Bindings[0].Digest == "") {
@@ -124,7 +124,7 @@ func TestWaitRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runOn(t, engine.Claim{}, c.keyring, c.fn)
-			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category ||
+			if out.Kind != codes.OutcomeFail || out.Failure.Category != c.category ||
 				!strings.Contains(out.Failure.Reason, c.reason) {
 				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
 			}
@@ -136,7 +136,7 @@ func TestWaitRefusals(t *testing.T) {
 	if out, waits := waitsOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := task.Wait(ctx, "go", suspend.Operator())
 		return "", err
-	}); out.Kind != handler.OutcomeSuspend || len(waits.Suspension().Bindings) != 0 {
+	}); out.Kind != codes.OutcomeSuspend || len(waits.Suspension().Bindings) != 0 {
 		t.Errorf("an operator's wait needs no keys: %s", show(out))
 	}
 }
@@ -166,7 +166,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 		_, err = handler.Await[string](ctx, task, "third")
 		return "", err
 	})
-	if out.Kind != handler.OutcomeSuspend || waits.Suspension().Name != "third" {
+	if out.Kind != codes.OutcomeSuspend || waits.Suspension().Name != "third" {
 		t.Errorf("got %s", show(out))
 	}
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {

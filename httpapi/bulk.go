@@ -35,23 +35,23 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 	}
 	switch b.Action {
 	case "replay":
-		return admin.BulkReplay(b.Replay), nil
+		return admin.BulkAction{Replay: &b.Replay}, nil
 	case "cancel":
-		return admin.BulkCancel(), nil
+		return admin.BulkAction{Cancel: true}, nil
 	case "run_now":
-		return admin.BulkRunNow(), nil
+		return admin.BulkAction{RunNow: true}, nil
 	case "priority":
-		return admin.BulkPriority(*b.Priority), nil
+		return admin.BulkAction{Priority: b.Priority}, nil
 	case "hold":
-		return admin.BulkHold(), nil
+		return admin.BulkAction{Hold: true}, nil
 	case "unhold":
-		return admin.BulkUnhold(), nil
+		return admin.BulkAction{Unhold: true}, nil
 	case "purge":
 		if !slices.Contains(root, c.who.Role) {
 			return admin.BulkAction{}, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/action",
 				Detail: "purge wants an admin"}
 		}
-		return admin.BulkPurge(ms(b.KeepMs)), nil
+		return admin.BulkAction{Purge: new(ms(b.KeepMs))}, nil
 	}
 	return admin.BulkAction{},
 		invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)

@@ -138,7 +138,7 @@ var routes = []*route{
 	act("resume", "resume", "Resume a suspended execution without an answer", operator, (*call).resume),
 	act("run-now", "runNow", "Let a delayed execution run at once, also during a retry's pause", operator,
 		func(c *call, id flowfabric.ExecutionID, b *why) error {
-			return c.h.admin.RunNow(c.ctx(), id, c.act(*b)...)
+			return c.h.admin.SetDelay(c.ctx(), id, 0, c.act(*b)...)
 		}),
 	act("delay", "setDelay", "Change the due time of a delayed execution", operator, (*call).setDelay),
 	act("priority", "setPriority", "Change the priority of an execution", operator, (*call).setPriority),

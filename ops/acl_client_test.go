@@ -324,9 +324,6 @@ var methods = []method{
 	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7)
 	}},
-	{"Admin.RunNow", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).RunNow(s.ctx, s.waiting().ID())
-	}},
 	{"Admin.SetDelay", false, func(s *stage, c *client.Client) error {
 		err := admin.New(c).SetDelay(s.ctx, s.waiting().ID(), time.Hour)
 		if errors.Is(err, denied.NotEligible) { // it waits for no time
@@ -337,7 +334,7 @@ var methods = []method{
 	{"Admin.Bulk", false, func(s *stage, c *client.Client) error {
 		s.waiting()
 		return second(admin.New(c).Bulk(s.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Waiting}},
-			admin.BulkPriority(5), admin.BulkOptions{Limit: 1}))
+			admin.BulkAction{Priority: new(5)}, admin.BulkOptions{Limit: 1}))
 	}},
 	{"Admin.GetLimit", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).GetLimit(s.ctx, "k", flowfabric.Limit{Concurrency: 1}))

@@ -19,7 +19,7 @@ import (
 // attempt waits, or why not.
 func (j *job) children(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
-		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
 	}
 	q := waits.Children()
@@ -42,15 +42,15 @@ func (j *job) children(outcome *handler.Outcome, waits taskhook.Waits, resume **
 	case err == nil && q.Until != nil:
 		return j.suspendOn(q.Until, outcome, waits, resume) && j.outcomes(outcome, waits, q.Name)
 	case err == nil:
-		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeChildren, Err: outcome.Err}
 	case errors.Is(err, denied.FlowCancelled): // whatever its policy says of those that run: it lets nobody wait
-		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled",
+		*outcome = handler.Outcome{Kind: codes.OutcomeCancel, Reason: "wait for children: the flow was cancelled",
 			Err: err}
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
 		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
 	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
-		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
 		refused := refusedOutcome("wait for children", err)
@@ -68,7 +68,7 @@ func (j *job) outcomes(outcome *handler.Outcome, waits taskhook.Waits, name stri
 	// it was recorded: nothing is waited for
 	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true})
 	if err != nil {
-		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
 	}
 	waits.Answered(name, reply.Outcomes)

@@ -73,7 +73,7 @@ func (j *job) work() {
 	defer func() {
 		if !settled {
 			// runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
-			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
+			j.settle(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{
 				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
@@ -86,14 +86,14 @@ func (j *job) work() {
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.runHandler(ctx, j.kind.handle, task, resume)
-		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, waits, &resume) {
+		if outcome.Kind == codes.OutcomeSuspend && j.suspend(&outcome, waits, &resume) {
 			continue
 		}
-		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, waits, &resume) {
+		if outcome.Kind == codes.OutcomeChildren && j.children(&outcome, waits, &resume) {
 			continue
 		}
 		settled = true
-		kept := j.leave(outcome.Kind == handler.OutcomeComplete && j.member())
+		kept := j.leave(outcome.Kind == codes.OutcomeComplete && j.member())
 		if handed = j.completes(outcome); handed {
 			j.jobs.done.complete(completion{job: j, item: j.completion(outcome.Result), dependants: j.member(),
 				kept: kept})
@@ -127,7 +127,7 @@ func (j *job) member() bool { return !j.held.Claim().Flow.IsZero() }
 
 // hopeless is the outcome of an execution that no further attempt can help.
 func hopeless(category, reason string) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail,
+	return handler.Outcome{Kind: codes.OutcomeFail,
 		Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/flowfabric/flowfabric-go/internal/codes"
+
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
@@ -60,7 +62,7 @@ func (js *jobs) completed(batch []completion, answers []engine.Settled, err erro
 		case c.answer != nil: // somebody waits for it
 			c.answer <- refused
 		case refused != nil:
-			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
+			c.job.outcome = &handler.Outcome{Kind: codes.OutcomeComplete, Result: c.item.Result}
 			js.pool.do(c.job)
 		default:
 			c.job.kind.completed().Inc()

@@ -34,16 +34,16 @@ func (j *job) settle(outcome handler.Outcome) {
 	case err == nil:
 		j.held.Release()
 	case j.held.Check() != nil:
-		j.lost(j.held.Check(), outcome.Kind.String())
+		j.lost(j.held.Check(), outcome.Kind)
 	case keeper.NotOurs(err):
 		level, what := dropped(endedAs(err))
-		j.logger().Log(j.jobs.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
+		j.logger().Log(j.jobs.ctx, level, what, "outcome", outcome.Kind, "error", err)
 		j.jobs.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
 		j.logger().Error(
 			"flowfabric: execution was not settled; it is handed back, or requeued when its session runs out",
-			"outcome", outcome.Kind.String(), "error", err)
+			"outcome", outcome.Kind, "error", err)
 		j.jobs.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}
@@ -59,7 +59,7 @@ func (j *job) lost(cause error, outcome string) {
 
 // completes tells whether all that is left is a completion of a hold that is not in doubt.
 func (j *job) completes(outcome handler.Outcome) bool {
-	return outcome.Kind == handler.OutcomeComplete && j.frames.close() == nil && j.held.Check() == nil
+	return outcome.Kind == codes.OutcomeComplete && j.frames.close() == nil && j.held.Check() == nil
 }
 
 func (j *job) completion(result []byte) engine.Completion {
@@ -70,12 +70,12 @@ func (j *job) completion(result []byte) engine.Completion {
 // refuses as too large fails the attempt for good instead.
 func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
 	err := j.send(o)
-	if denied.ClassOf(err) != fault.Caller || o.Kind == handler.OutcomeRelease ||
-		o.Kind == handler.OutcomeAbandon {
+	if denied.ClassOf(err) != fault.Caller || o.Kind == codes.OutcomeRelease ||
+		o.Kind == codes.OutcomeAbandon {
 		return o, err
 	}
-	failure := refusedOutcome(o.Kind.String(), err)
-	j.logger().Error("flowfabric: the server refuses the outcome; the attempt fails", "outcome", o.Kind.String(),
+	failure := refusedOutcome(o.Kind, err)
+	j.logger().Error("flowfabric: the server refuses the outcome; the attempt fails", "outcome", o.Kind,
 		"error", err)
 	return failure, j.send(failure)
 }
@@ -85,28 +85,28 @@ func (j *job) send(o handler.Outcome) error {
 	return j.held.Persist(j.jobs.ctx, func(ctx context.Context) error {
 		fence := j.held.Fence()
 		switch o.Kind {
-		case handler.OutcomeComplete:
+		case codes.OutcomeComplete:
 			return j.settled(j.completeAndWait(o.Result), "complete", "")
-		case handler.OutcomeFail:
+		case codes.OutcomeFail:
 			reply, err := j.jobs.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
 			return j.failed(o, reply, err)
-		case handler.OutcomeDelay:
+		case codes.OutcomeDelay:
 			_, err := j.jobs.store.DelayExecution(ctx, fence, o.Delay)
 			return j.settled(err, "delay", "")
-		case handler.OutcomeContinue:
+		case codes.OutcomeContinue:
 			_, err := j.jobs.store.ContinueExecution(ctx, fence, o.Input)
 			return j.settled(err, "continue", "")
-		case handler.OutcomeBlock:
+		case codes.OutcomeBlock:
 			return j.settled(j.block(ctx, o), "block", "")
-		case handler.OutcomeCancel:
+		case codes.OutcomeCancel:
 			_, err := j.jobs.store.CancelExecution(ctx, fence.Execution,
 				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})
 			return j.settled(err, "cancel", "")
-		case handler.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
+		case codes.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
 			return j.settled(nil, "suspend", "")
-		case handler.OutcomeChildren: // likewise
+		case codes.OutcomeChildren: // likewise
 			return j.settled(nil, "wait_children", "")
-		case handler.OutcomeRelease, handler.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
+		case codes.OutcomeRelease, codes.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
 			_, err := j.jobs.store.ReleaseExecution(ctx, fence)
 			return j.settled(err, "release", "")
 		}
@@ -144,7 +144,7 @@ func (j *job) completeAndWait(result []byte) error {
 
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
+	return handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{
 		Category: codes.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 

@@ -23,7 +23,7 @@ import (
 // is suspended, or why not.
 func (j *job) suspend(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
-		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
 	}
 	q := waits.Suspension()
@@ -47,9 +47,9 @@ func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits ta
 		return true
 	case err == nil:
 		j.jobs.seeds.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
-		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Err: outcome.Err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeSuspend, Err: outcome.Err}
 	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
-		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)

@@ -26,11 +26,11 @@ func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *hand
 		switch {
 		case !returned: // runtime.Goexit
 			span.End(codes.CategoryPanic, "the handler ended its goroutine")
-		case out.Kind == handler.OutcomeFail:
-			span.Set("flowfabric.outcome", out.Kind.String())
+		case out.Kind == codes.OutcomeFail:
+			span.Set("flowfabric.outcome", out.Kind)
 			span.End(out.Failure.Category, out.Failure.Reason)
 		default:
-			span.Set("flowfabric.outcome", out.Kind.String())
+			span.Set("flowfabric.outcome", out.Kind)
 			span.End("", "")
 		}
 	}()

@@ -167,9 +167,9 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 		func(handler.Handler) handler.Handler {
 			return func(_ context.Context, task *handler.Task) handler.Outcome {
 				if string(task.Input()) == `"signal"` {
-					return handler.Outcome{Kind: handler.OutcomeSuspend}
+					return handler.Outcome{Kind: codes.OutcomeSuspend}
 				}
-				return handler.Outcome{Kind: handler.OutcomeChildren}
+				return handler.Outcome{Kind: codes.OutcomeChildren}
 			}
 		},
 	}}, greetBinding())

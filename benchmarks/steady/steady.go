@@ -107,7 +107,7 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 		past = s.samples[n-1]
 		s.done.Store(past.Done)
 		// what waits for a producer that is no more
-		left, err := s.admin.Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{})
+		left, err := s.admin.Bulk(ctx, admin.Filter{}, admin.BulkAction{Cancel: true}, admin.BulkOptions{})
 		if err != nil {
 			return err
 		}

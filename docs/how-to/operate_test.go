@@ -19,7 +19,8 @@ var Print = handler.Define[int, string]("print", flowfabric.Retries(0))
 // replayFailed runs again what failed in the last hour for want of ink.
 func replayFailed(ctx context.Context, a *admin.Admin, lane string) (n int, err error) {
 	r, err := a.Bulk(ctx, admin.Filter{Lane: lane, ErrorText: "no ink", Since: time.Now().Add(-time.Hour)},
-		admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}, flowfabric.By("anna"), flowfabric.Reason("ink refilled"))
+		admin.BulkAction{Replay: &admin.Replay{}}, admin.BulkOptions{},
+		flowfabric.By("anna"), flowfabric.Reason("ink refilled"))
 	return r.Done, err
 }
 

@@ -48,7 +48,7 @@ func Backoff(pause func(retries int) time.Duration) handler.Middleware {
 	return func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
-			if f := &out.Failure; out.Kind == handler.OutcomeFail && !f.Permanent && f.RetryAfter == nil {
+			if f := &out.Failure; out.Kind == "fail" && !f.Permanent && f.RetryAfter == nil {
 				after := min(pause(t.Retries()), 7*24*time.Hour).Truncate(time.Millisecond)
 				f.RetryAfter = &after
 			}
@@ -68,7 +68,7 @@ func Report(tell func(ctx context.Context, t *handler.Task, category string, err
 	return func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
-			if out.Kind == handler.OutcomeFail {
+			if out.Kind == "fail" {
 				tell(ctx, t, out.Failure.Category, out.Err)
 			}
 			return out

@@ -121,7 +121,7 @@ func TestOpenAIErrors(t *testing.T) {
 			if out.Failure.RetryAfter != nil {
 				after = *out.Failure.RetryAfter
 			}
-			if out.Kind != handler.OutcomeFail || out.Failure.Permanent != c.permanent || after != c.after {
+			if out.Kind != "fail" || out.Failure.Permanent != c.permanent || after != c.after {
 				t.Errorf("outcome %+v after %s, want permanent %t, after %s", out, after, c.permanent, c.after)
 			}
 		})

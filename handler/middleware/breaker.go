@@ -45,7 +45,7 @@ type Breaker struct {
 // asked about: a completed one counts for the service, all others (cancelled, drained, put aside, waiting, lost)
 // count for nothing.
 func Unwell(out handler.Outcome) bool {
-	if out.Kind != handler.OutcomeFail || out.Failure.Permanent {
+	if out.Kind != codes.OutcomeFail || out.Failure.Permanent {
 		return false
 	}
 	switch out.Failure.Category {
@@ -139,9 +139,9 @@ func (b *breaker) run(ctx context.Context, t *handler.Task, next handler.Handler
 
 func (a *breakers) judge(out handler.Outcome) error {
 	switch {
-	case out.Kind == handler.OutcomeComplete:
+	case out.Kind == codes.OutcomeComplete:
 		return nil
-	case out.Kind == handler.OutcomeFail && a.Counts(out):
+	case out.Kind == codes.OutcomeFail && a.Counts(out):
 		return errUnwell
 	}
 	return errSilent

@@ -5,7 +5,7 @@
 //	run ─▶ CircuitBreaker ─▶ RateLimit ─▶ handler ─▶ outcome, which the breaker counts
 //	          │ open             │ no room
 //	          ▼                  ▼
-//	       OutcomeDelay until the breaker lets a run try, or until there is room
+//	       delay until the breaker lets a run try, or until there is room
 //
 // Put the breaker outside, as here: a rate limit outside of it also counts the runs that the breaker puts aside.
 //

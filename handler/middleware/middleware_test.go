@@ -30,7 +30,7 @@ func task(kind string) *handler.Task {
 func completes(ran *int) handler.Handler {
 	return func(context.Context, *handler.Task) handler.Outcome {
 		*ran++
-		return handler.Outcome{Kind: handler.OutcomeComplete}
+		return handler.Outcome{Kind: codes.OutcomeComplete}
 	}
 }
 
@@ -43,11 +43,11 @@ func TestRateLimitSpreads(t *testing.T) {
 			OnAside: func(_ *handler.Task, d time.Duration) { told = append(told, d) }})(completes(&ran))
 		for i := range 7 {
 			out := h(t.Context(), task("mail"))
-			want := handler.OutcomeComplete
+			want := codes.OutcomeComplete
 			if i >= 3 {
-				want = handler.OutcomeDelay
+				want = codes.OutcomeDelay
 			}
-			if out.Kind != want || out.Kind == handler.OutcomeDelay && out.Delay < told[len(told)-1] {
+			if out.Kind != want || out.Kind == codes.OutcomeDelay && out.Delay < told[len(told)-1] {
 				t.Errorf("run %d: %+v", i, out)
 			}
 		}
@@ -60,16 +60,16 @@ func TestRateLimitSpreads(t *testing.T) {
 		if ran != 3 || len(told) != 4 {
 			t.Errorf("%d runs, %d put aside", ran, len(told))
 		}
-		if out := h(t.Context(), task("other")); out.Kind != handler.OutcomeComplete {
+		if out := h(t.Context(), task("other")); out.Kind != codes.OutcomeComplete {
 			t.Errorf("another kind: %+v", out)
 		}
 		time.Sleep(time.Second)
 		for range 2 {
-			if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeComplete {
+			if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeComplete {
 				t.Errorf("a second later: %+v", out)
 			}
 		}
-		if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay {
+		if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeDelay {
 			t.Errorf("the third in a second: %+v", out)
 		}
 	})
@@ -81,7 +81,7 @@ func TestRateLimitLongest(t *testing.T) {
 		h := RateLimit(Rate{Starts: 1, Per: time.Hour, Longest: time.Minute})(completes(&ran))
 		h(t.Context(), task("mail"))
 		for range 3 {
-			if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < time.Minute ||
+			if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeDelay || out.Delay < time.Minute ||
 				out.Delay > 67*time.Second {
 				t.Errorf("%+v", out)
 			}
@@ -132,30 +132,30 @@ func TestCircuitBreaker(t *testing.T) {
 			if down {
 				return handler.Classify(ctx, t, errors.New("away"))
 			}
-			return handler.Outcome{Kind: handler.OutcomeComplete}
+			return handler.Outcome{Kind: codes.OutcomeComplete}
 		})
 		run := func() handler.Outcome { return h(t.Context(), task("mail")) }
 		for range 3 {
-			if out := run(); out.Kind != handler.OutcomeFail {
+			if out := run(); out.Kind != codes.OutcomeFail {
 				t.Fatalf("closed: %+v", out)
 			}
 		}
 		time.Sleep(4 * time.Second)
-		if out := run(); out.Kind != handler.OutcomeDelay || out.Delay < 6*time.Second || out.Delay > 7*time.Second ||
+		if out := run(); out.Kind != codes.OutcomeDelay || out.Delay < 6*time.Second || out.Delay > 7*time.Second ||
 			ran != 3 {
 			t.Errorf("open: %+v, %d runs", out, ran)
 		}
 		time.Sleep(7 * time.Second)
-		if out := run(); out.Kind != handler.OutcomeFail || ran != 4 {
+		if out := run(); out.Kind != codes.OutcomeFail || ran != 4 {
 			t.Errorf("half-open: %+v", out)
 		}
-		if out := run(); out.Kind != handler.OutcomeDelay || ran != 4 {
+		if out := run(); out.Kind != codes.OutcomeDelay || ran != 4 {
 			t.Errorf("open again after a probe that failed: %+v", out)
 		}
 		down = false
 		time.Sleep(11 * time.Second)
 		for range 2 {
-			if out := run(); out.Kind != handler.OutcomeComplete {
+			if out := run(); out.Kind != codes.OutcomeComplete {
 				t.Errorf("closed again: %+v", out)
 			}
 		}
@@ -180,7 +180,7 @@ func TestJitter(t *testing.T) {
 		delays := map[time.Duration]bool{}
 		for range 20 {
 			out := h(t.Context(), task("mail"))
-			if out.Kind != handler.OutcomeDelay || out.Delay <= 30*time.Second || out.Delay > 34*time.Second {
+			if out.Kind != codes.OutcomeDelay || out.Delay <= 30*time.Second || out.Delay > 34*time.Second {
 				t.Errorf("%+v", out)
 			}
 			delays[out.Delay] = true
@@ -212,14 +212,14 @@ func TestProbes(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		running.Go(func() { h(t.Context(), task("mail")) })
 		<-began
-		if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < 2*time.Second ||
+		if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeDelay || out.Delay < 2*time.Second ||
 			out.Delay > 3*time.Second {
 			t.Errorf("beside a probe: %+v", out)
 		}
-		answer <- handler.Outcome{Kind: handler.OutcomeRelease}
+		answer <- handler.Outcome{Kind: codes.OutcomeRelease}
 		running.Wait()
-		run(handler.Outcome{Kind: handler.OutcomeComplete})
-		run(handler.Outcome{Kind: handler.OutcomeComplete})
+		run(handler.Outcome{Kind: codes.OutcomeComplete})
+		run(handler.Outcome{Kind: codes.OutcomeComplete})
 	})
 }
 
@@ -229,11 +229,11 @@ func TestBreakerPanics(t *testing.T) {
 		*handler.Task) handler.Outcome {
 		panic("boom")
 	})
-	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != handler.OutcomeFail ||
+	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != codes.OutcomeFail ||
 		out.Failure.Category != codes.CategoryPanic {
 		t.Errorf("%+v", out)
 	}
-	if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay {
+	if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeDelay {
 		t.Errorf("after the panic: %+v", out)
 	}
 }
@@ -247,7 +247,7 @@ func TestBreakerOutlivesGoexit(t *testing.T) {
 			out := completes(&ran)(ctx, t)
 			switch ran {
 			case 1: // opens it
-				return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: "down"}}
+				return handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: "down"}}
 			case 2: // tries
 				runtime.Goexit()
 			}
@@ -293,17 +293,17 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 	}
 	for _, category := range []string{codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
 		codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget} {
-		if Unwell(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category}}) {
+		if Unwell(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category}}) {
 			t.Errorf("%s counts", category)
 		}
 	}
-	for _, kind := range []handler.OutcomeKind{handler.OutcomeSuspend, handler.OutcomeChildren, handler.OutcomeBlock,
-		handler.OutcomeAbandon} {
+	for _, kind := range []string{codes.OutcomeSuspend, codes.OutcomeChildren, codes.OutcomeBlock,
+		codes.OutcomeAbandon} {
 		if got := all.judge(handler.Outcome{Kind: kind}); !errors.Is(got, errSilent) {
 			t.Errorf("%s: %v", kind, got)
 		}
 	}
-	if err := all.judge(handler.Outcome{Kind: handler.OutcomeComplete}); err != nil {
+	if err := all.judge(handler.Outcome{Kind: codes.OutcomeComplete}); err != nil {
 		t.Error(err)
 	}
 }
@@ -316,7 +316,7 @@ func TestARowOfFailures(t *testing.T) {
 	var err error
 	h := CircuitBreaker(b)(func(ctx context.Context, t *handler.Task) handler.Outcome {
 		if err == nil {
-			return handler.Outcome{Kind: handler.OutcomeComplete}
+			return handler.Outcome{Kind: codes.OutcomeComplete}
 		}
 		return handler.Classify(ctx, t, err)
 	})

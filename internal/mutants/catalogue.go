@@ -427,7 +427,7 @@ var goBugs = []Bug{
 		New: `	js.slots.settled(0)`,
 		By:  in("runtime", "^TestDrainWaits$")},
 	{Name: "runtime: a slot is taken until the completion is answered", In: "runtime.job.work",
-		Old: `kept := j.leave(outcome.Kind == handler.OutcomeComplete && j.member())`,
+		Old: `kept := j.leave(outcome.Kind == codes.OutcomeComplete && j.member())`,
 		New: `kept := false`,
 		By:  in("runtime", "^TestSlotsAreFreeBeforeCompletionsAreAnswered$")},
 	{Name: "runtime: a slot that was kept is lost when nothing is claimed", In: "runtime.claimer.completeAndClaim",

@@ -13,7 +13,7 @@ type Waits interface {
 	Run() *waits.Run
 	// Answered notes that enough children had ended at once: another run follows under the same hold.
 	Answered(wait string, outcomes []engine.ChildOutcome)
-	// Suspension is what a run with OutcomeSuspend waits for, and Children what one with OutcomeChildren waits for.
+	// Suspension is what a run that suspends waits for, and Children what one of kind wait_children waits for.
 	// Either tells it once. nil: the run did not wait, and somebody made the outcome up.
 	Suspension() *engine.Suspension
 	Children() *engine.ChildWait
