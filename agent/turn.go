@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -123,7 +123,7 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 	if r.cfg.Spend != nil {
 		amounts = maps.Clone(r.cfg.Spend(u))
 	} else {
-		ctx = taskhook.Unasked(ctx) // without a budget there is nothing to warn of
+		ctx = tasks.Unasked(ctx) // without a budget there is nothing to warn of
 	}
 	maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n == 0 })
 	if len(amounts) == 0 {

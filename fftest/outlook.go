@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // outlook is what the store and the worker tell of the time to come.
@@ -245,7 +245,7 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 				return false, err
 			}
 			moved = moved || !u.TimeoutAt.IsZero()
-			if waithook.OfChildren(u.Condition) {
+			if waitwords.OfChildren(u.Condition) {
 				children, err := w.children(ctx, ids[0])
 				if err != nil {
 					return false, err

@@ -13,7 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -107,7 +107,7 @@ func checkQuestion(q suspend.Question) error {
 			strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(q.Text), limits.MaxQuestionText))
 	names := map[string]bool{}
 	for _, c := range q.Choices {
-		err = errors.Join(err, waithook.CheckSignalName(c.Name), checkLine("name of a choice", c.Name,
+		err = errors.Join(err, waitwords.CheckSignalName(c.Name), checkLine("name of a choice", c.Name,
 			limits.MaxSignalName),
 			checkLine("label of a choice", c.Label, limits.MaxChoiceLabel))
 		if names[c.Name] {
@@ -124,5 +124,5 @@ func checkLine(what, text string, limit int) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("%w: the %s is not valid UTF-8", flowfabric.ErrInvalidInput, what)
 	}
-	return waithook.CheckText(what, text, limit)
+	return waitwords.CheckText(what, text, limit)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -53,7 +53,7 @@ func TestQuestionBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := On(suspend.Signal("k"), suspend.Asking(tc.q))
 			if tc.says == "" {
-				if w, ok := errors.AsType[*waithook.Wanted](err); !ok || !strings.Contains(w.Question,
+				if w, ok := errors.AsType[*waitwords.Wanted](err); !ok || !strings.Contains(w.Question,
 					`"choices":[{"name":`) {
 					t.Errorf("%v", err)
 				}

@@ -7,7 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -120,4 +120,4 @@ func (t *Task) Resumed() (r suspend.Result, ok bool) {
 }
 
 // IsWait reports that err asks to wait, for children too, so that middleware does not take it for a failure.
-func IsWait(err error) bool { return is[*waithook.Wanted](err) || is[*childWait](err) }
+func IsWait(err error) bool { return is[*waitwords.Wanted](err) || is[*childWait](err) }

@@ -14,7 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // Batch says how executions are gathered for one call of a function, see [BindBatch].
@@ -166,7 +166,7 @@ type gatherer[In, Out any] struct {
 
 // place is what all executions of a call have in common.
 type place struct {
-	worker          *taskhook.Worker
+	worker          *tasks.Worker
 	namespace, lane string
 }
 

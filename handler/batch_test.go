@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 type (
@@ -49,7 +49,7 @@ func (c *calls) all() []string {
 // party runs executions of one binding at the same time, each with a context that the test ends.
 type party struct {
 	binding handler.Binding
-	worker  *taskhook.Worker
+	worker  *tasks.Worker
 	wait    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -59,13 +59,13 @@ type party struct {
 }
 
 func newParty(fn func(context.Context, []*item) error, size handler.Batch) *party {
-	return &party{binding: handler.BindBatch(measure, fn, size), worker: &taskhook.Worker{},
+	return &party{binding: handler.BindBatch(measure, fn, size), worker: &tasks.Worker{},
 		outcomes: map[string]handler.Outcome{}, cancel: map[string]context.CancelCauseFunc{}}
 }
 
 // join runs one execution whose input is its name, and returns once it waits.
-func (p *party) join(name string, change ...func(*taskhook.Config)) {
-	cfg := taskhook.Config{Claim: &engine.Claim{Input: []byte(`"` + name + `"`)},
+func (p *party) join(name string, change ...func(*tasks.Config)) {
+	cfg := tasks.Config{Claim: &engine.Claim{Input: []byte(`"` + name + `"`)},
 		Route: engine.Route{Namespace: "n", Lane: "l", Kind: "measure"}, Worker: p.worker}
 	for _, c := range change {
 		c(&cfg)
@@ -160,9 +160,9 @@ func TestBatchDoesNotMix(t *testing.T) {
 		var c calls
 		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) },
 			handler.Batch{Size: 2, Wait: time.Second})
-		p.join("lane", func(cfg *taskhook.Config) { cfg.Route.Lane = "other" })
-		p.join("namespace", func(cfg *taskhook.Config) { cfg.Route.Namespace = "other" })
-		p.join("worker", func(cfg *taskhook.Config) { cfg.Worker = &taskhook.Worker{Draining: make(chan struct{})} })
+		p.join("lane", func(cfg *tasks.Config) { cfg.Route.Lane = "other" })
+		p.join("namespace", func(cfg *tasks.Config) { cfg.Route.Namespace = "other" })
+		p.join("worker", func(cfg *tasks.Config) { cfg.Worker = &tasks.Worker{Draining: make(chan struct{})} })
 		p.join("one")
 		if len(c.all()) != 0 {
 			t.Errorf("calls %q", c.all())
@@ -206,7 +206,7 @@ func TestBatchItemsEndAlone(t *testing.T) {
 				for i := range 5 {
 					p.join(fmt.Sprint("i", i))
 				}
-				p.join("undecodable", func(cfg *taskhook.Config) { cfg.Claim.Input = []byte("{") })
+				p.join("undecodable", func(cfg *tasks.Config) { cfg.Claim.Input = []byte("{") })
 				p.want(t, "undecodable", codes.OutcomeFail, codes.CategoryDecode)
 				p.wait.Wait()
 				late.Complete(1) // after the function has returned
@@ -345,7 +345,7 @@ func TestBatchContexts(t *testing.T) {
 		synctest.Wait()
 		p.want(t, "a", codes.OutcomeAbandon, "")
 		p.join("b")
-		p.join("lost", func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
+		p.join("lost", func(cfg *tasks.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 		p.wait.Wait()
 		if fmt.Sprint(c.all()) != "[b]" {
 			t.Errorf("calls %q, want one with b", c.all())

@@ -7,7 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // Binding is a definition together with the function that runs it, without the types, so that bindings of all
@@ -87,7 +87,7 @@ func (b Binding) Err() error {
 // [Task.SpendUsage]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {
-		t = newTask(taskhook.Config{})
+		t = newTask(tasks.Config{})
 	}
 	if err := b.Err(); err != nil {
 		return plainFailure(codes.CategoryNoHandler, err)

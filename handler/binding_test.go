@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // Panic, decode failure and the like end the task, each with its category.
@@ -52,7 +52,7 @@ func TestRunFailures(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			logs.Reset()
-			task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
+			task := newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
 			if out.Kind != codes.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent ||
@@ -80,7 +80,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 	logger, _ := quiet()
 	out := handler.Bind(handler.Define[struct{}, int]("k"),
 		func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
-		Run(context.Background(), newTask(taskhook.Config{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
+		Run(context.Background(), newTask(tasks.Config{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
 	if out.Kind != codes.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
 		t.Fatalf("got %s", show(out))
 	}
@@ -106,7 +106,7 @@ func TestMiddleware(t *testing.T) {
 	broken := func(handler.Handler) handler.Handler {
 		return func(context.Context, *handler.Task) handler.Outcome { panic("middleware") }
 	}
-	task := newTask(taskhook.Config{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
+	task := newTask(tasks.Config{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) {
 		return 7, nil
 	})

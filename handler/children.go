@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // children is what waits for children know while a handler runs: how those of earlier runs ended. Safe for concurrent
@@ -33,7 +33,7 @@ type answer struct {
 // childWait, returned by a handler, asks to wait for children.
 type childWait struct {
 	wait  engine.ChildWait
-	until *waithook.Wanted // a suspension with the children in its condition; nil: the children alone
+	until *waitwords.Wanted // a suspension with the children in its condition; nil: the children alone
 }
 
 func (e *childWait) Error() string { return "wait for children " + e.wait.Name }
@@ -114,7 +114,7 @@ func (c *children) outcome(wait string, id flowfabric.ExecutionID) (o engine.Chi
 }
 
 // want returns the error by which a handler asks to wait for children.
-func (c *children) want(q engine.ChildWait, until *waithook.Wanted) error {
+func (c *children) want(q engine.ChildWait, until *waitwords.Wanted) error {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.wanted = q.Name

@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // outcomes is a step that keeps how one child ended.
@@ -108,7 +108,7 @@ func TestChildrenAnswers(t *testing.T) {
 // answered.
 func TestChildrenOfPasses(t *testing.T) {
 	logger, log := quiet()
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
 	n := 0
 	bound := handler.Bind(handler.Define[string, string]("k"),
 		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
@@ -138,13 +138,13 @@ func in(name string) flow.Input[[]byte] { return flow.Input[[]byte]{Name: name} 
 
 // A member of a flow knows where it is and what it was given; others are in no flow.
 func TestMember(t *testing.T) {
-	alone := newTask(taskhook.Config{})
+	alone := newTask(tasks.Config{})
 	if _, ok, _ := handler.Given(alone, in("a")); ok || !alone.Flow().IsZero() || alone.Node() != "" ||
 		len(alone.Inputs()) != 0 {
 		t.Error("a task in no flow says it is in one")
 	}
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n",
+	task := newTask(tasks.Config{Claim: &engine.Claim{Flow: id, Node: "n",
 		Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags:   map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok, _ := handler.Given(task, in("a"))

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // Every byte value survives, in both directions, untouched.
@@ -27,7 +27,7 @@ func TestRawBytesPassThrough(t *testing.T) {
 	d := handler.Define[[]byte, []byte]("raw")
 	payload, _, err := d.Encode(raw)
 	must.No(t, err)
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: payload}})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: payload}})
 	out := handler.Bind(d, handler.Plain(echo[[]byte])).Run(context.Background(), task)
 	result, err := d.Decode(out.Result)
 	if err != nil || !bytes.Equal(result, raw) {
@@ -82,7 +82,7 @@ func TestEncrypted(t *testing.T) {
 		t.Fatalf("digests %q, %q and unencrypted %q, want one of 32 digits", digest1, digest2, plainDigest)
 	}
 	steps := &recorder{}
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: first}, Steps: steps})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: first}, Steps: steps})
 	out := handler.Bind(d, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 		return handler.Step(ctx, t, "upper", func(context.Context) (string, error) { return in + "!", nil })
 	}).Run(context.Background(), task)
@@ -117,7 +117,7 @@ func TestCipherFailures(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
 			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
-				newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
+				newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
 			if out.Kind != codes.OutcomeFail || out.Failure.Category != tc.category ||
 				out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)

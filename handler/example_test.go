@@ -9,7 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // A definition is a package variable that producers and workers share.
@@ -49,7 +49,7 @@ func ExampleStep() {
 	})
 
 	input, _, _ := order.Encode("tea")
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: input}}) // a worker does this
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: input}}) // a worker does this
 	fmt.Println(b.Run(context.Background(), task).Err)
 	shopOpen = true
 	fmt.Println(string(b.Run(context.Background(), task).Result))
@@ -71,7 +71,7 @@ func ExamplePermanent() {
 	} {
 		b := handler.Bind(handler.Define[struct{}, int]("k"),
 			handler.Plain(func(context.Context, struct{}) (int, error) { return 0, err }))
-		out := b.Run(context.Background(), newTask(taskhook.Config{}))
+		out := b.Run(context.Background(), newTask(tasks.Config{}))
 		fmt.Printf("%s %q permanent=%t in %v %q\n", out.Kind, out.Failure.Category, out.Failure.Permanent, out.Delay,
 			out.Reason)
 	}
@@ -94,6 +94,6 @@ func ExampleChain() {
 	}
 	greet := handler.Bind(handler.Define[struct{}, string]("greet"),
 		handler.Plain(func(context.Context, struct{}) (string, error) { return "hello", nil }))
-	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), newTask(taskhook.Config{}))
+	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), newTask(tasks.Config{}))
 	// Output: outcome: complete
 }

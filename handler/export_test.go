@@ -5,7 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // ErrorText is what the logging middleware says of an error.
@@ -23,7 +23,7 @@ func (c Children) Ask(ctx context.Context, wait string) ([]engine.ChildOutcome, 
 }
 
 // Want returns the error by which a handler asks to wait.
-func (c Children) Want(q engine.ChildWait, until *waithook.Wanted) error {
+func (c Children) Want(q engine.ChildWait, until *waitwords.Wanted) error {
 	return c.t.kids.want(q, until)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 var (
@@ -38,7 +38,7 @@ func (l locked) Open(sealed []byte) ([]byte, error) {
 // key is missing.
 func TestInputs(t *testing.T) {
 	sealed := flow.Input[string]{Name: "sealed", Codec: handler.Encrypted(handler.JSON, locked{true})}
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
+	task := newTask(tasks.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
 		"left": []byte(`"l"`), "sealed": []byte(`#"s"`), "empty": nil, "null": []byte("null")}}})
 	if v, err := handler.Need(task, left); v != "l" || err != nil {
 		t.Error(v, err)
@@ -126,7 +126,7 @@ func TestChildResults(t *testing.T) {
 		step = append(step, strings.Join([]string{child.UUID().String(), x.outcome, attempt, x.name}, ","))
 		stored[fmt.Sprint(child.UUID(), x.attempt)] = x.result
 	}
-	task := newTask(taskhook.Config{Results: stored,
+	task := newTask(tasks.Config{Results: stored,
 		Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
 			Steps: map[string][]byte{engine.StepChildren + "w": []byte(strings.Join(step, "\x1f"))}}})
 	out := handler.Bind(handler.Define[string, string]("k"),
@@ -182,8 +182,8 @@ func TestChildResults(t *testing.T) {
 // namespace, and in its trace. Mistakes in the set fail for good.
 func TestWaitAsks(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
-	run := func(fn func(ctx context.Context, task *handler.Task) error) (handler.Outcome, taskhook.Waits) {
-		task, waits := handler.NewTask(taskhook.Config{Route: engine.Route{Namespace: "shop"},
+	run := func(fn func(ctx context.Context, task *handler.Task) error) (handler.Outcome, tasks.Waits) {
+		task, waits := handler.NewTask(tasks.Config{Route: engine.Route{Namespace: "shop"},
 			Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
 				Input: []byte(`""`), Tags: map[string]string{limits.TraceTags + "traceparent": "x"}}})
 		return handler.Bind(handler.Define[string, string]("k"),

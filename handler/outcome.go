@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Outcome is the result of one run of a handler. Only the fields of its Kind are set, and Err.
@@ -71,7 +71,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		err = errors.New("the handler failed without an error")
 	}
 	if t == nil {
-		t = newTask(taskhook.Config{})
+		t = newTask(tasks.Config{})
 	}
 	if lost := t.lost(ctx); lost != nil {
 		return Outcome{Kind: codes.OutcomeAbandon, Err: lost}
@@ -93,13 +93,13 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: codes.OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
 	}
-	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
+	if wanted, ok := errors.AsType[*waitwords.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
 	}
 	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
 		return waitsForChildren(t, wanted, err)
 	}
-	if is[*waithook.Undecodable](err) {
+	if is[*waitwords.Undecodable](err) {
 		return failed(codes.CategoryDecode, Permanent(err))
 	}
 	if errors.Is(err, flowfabric.ErrOverBudget) {
@@ -134,7 +134,7 @@ func (t *Task) continued(input any, err error) Outcome {
 }
 
 // suspended is the outcome of a handler that waits.
-func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
+func suspended(t *Task, wanted *waitwords.Wanted, err error) Outcome {
 	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
 		return failed(codes.CategorySuspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))

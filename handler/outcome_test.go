@@ -17,7 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 func pointer(d time.Duration) *time.Duration { return &d }
@@ -111,7 +111,7 @@ func TestClassify(t *testing.T) {
 			if tc.cause != nil {
 				cancel(tc.cause)
 			}
-			task := newTask(taskhook.Config{Lease: fixedLease{tc.lost}})
+			task := newTask(tasks.Config{Lease: fixedLease{tc.lost}})
 			got := handler.Classify(ctx, task, tc.err)
 			if got.Err == nil {
 				t.Error("Outcome.Err is nil")
@@ -151,7 +151,7 @@ func TestValueStands(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		out := handler.Bind(handler.Define[[]byte, []byte]("k"), handler.Plain(echo[[]byte])).Run(ctx,
-			newTask(taskhook.Config{}))
+			newTask(tasks.Config{}))
 		if out.Kind != want {
 			t.Errorf("%v: got %s, want %s", cause, out.Kind, want)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // gauge notes progress, or refuses it.
@@ -41,7 +41,7 @@ func TestProgress(t *testing.T) {
 		ctx     context.Context
 		percent int
 		message string
-		lease   taskhook.Lease
+		lease   tasks.Lease
 		refused error
 		want    error
 		says    string
@@ -63,7 +63,7 @@ func TestProgress(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := &gauge{err: tc.refused}
 			var cause error
-			task := newTask(taskhook.Config{Progress: g, Lease: tc.lease, Cancel: func(err error) { cause = err },
+			task := newTask(tasks.Config{Progress: g, Lease: tc.lease, Cancel: func(err error) { cause = err },
 				Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}}})
 			ctx := tc.ctx
 			if ctx == nil {
@@ -97,14 +97,14 @@ func TestProgressAfterTheHandlerReturned(t *testing.T) {
 			leaked = t
 			return "", t.Progress(ctx, 50, "half")
 		})
-	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != codes.OutcomeComplete ||
+	if out := b.Run(context.Background(), newTask(tasks.Config{Progress: g})); out.Kind != codes.OutcomeComplete ||
 		len(g.told) != 1 {
 		t.Fatalf("%s, told %q", show(out), g.told)
 	}
 	if err := leaked.Progress(context.Background(), 60, ""); !errors.Is(err, denied.TaskConsumed) || len(g.told) != 1 {
 		t.Errorf("%v, told %q", err, g.told)
 	}
-	if err := newTask(taskhook.Config{}).Progress(context.Background(), 1, ""); err != nil {
+	if err := newTask(tasks.Config{}).Progress(context.Background(), 1, ""); err != nil {
 		t.Errorf("a task that works alone: %v", err)
 	}
 }

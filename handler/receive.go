@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -33,7 +33,7 @@ func Receive[T any](ctx context.Context, t *Task, mailbox string, opts ...suspen
 	if err == nil {
 		value, err = suspend.Decode[T](m)
 	}
-	if err != nil && !is[*waithook.Wanted](err) {
+	if err != nil && !is[*waitwords.Wanted](err) {
 		err = fmt.Errorf("receive from %s: %w", mailbox, err)
 	}
 	return value, err

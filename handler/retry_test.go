@@ -9,12 +9,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // policies answers reads of an execution. Nothing else of a ResultReader is asked.
 type policies struct {
-	taskhook.ResultReader
+	tasks.ResultReader
 	retry flowfabric.RetryPolicy
 	err   error
 	reads int
@@ -47,7 +47,7 @@ func TestRetryIn(t *testing.T) {
 	} {
 		p := &policies{retry: flowfabric.RetryPolicy{MaxRetries: 4, Initial: time.Second, Max: 5 * time.Second,
 			Multiplier: 2, Categories: []string{"handler_error"}}}
-		task := newTask(taskhook.Config{Claim: &engine.Claim{Retries: tc.retries}, Results: p})
+		task := newTask(tasks.Config{Claim: &engine.Claim{Retries: tc.retries}, Results: p})
 		f := handler.Classify(t.Context(), task, tc.failure).Failure
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // an attempt whose time is over asks, too
@@ -60,12 +60,12 @@ func TestRetryIn(t *testing.T) {
 			t.Errorf("%s: %d reads, want %d", name, p.reads, tc.reads)
 		}
 	}
-	away := newTask(taskhook.Config{Results: &policies{err: flowfabric.ErrTransport}})
+	away := newTask(tasks.Config{Results: &policies{err: flowfabric.ErrTransport}})
 	if _, again, err := away.RetryIn(t.Context(), handler.Failure{}); again || !errors.Is(err,
 		flowfabric.ErrTransport) {
 		t.Error(again, err)
 	}
-	if pause, again, err := newTask(taskhook.Config{}).RetryIn(t.Context(), handler.Failure{}); pause != 0 || again ||
+	if pause, again, err := newTask(tasks.Config{}).RetryIn(t.Context(), handler.Failure{}); pause != 0 || again ||
 		err != nil {
 		t.Errorf("alone: %s, %t, %v", pause, again, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -107,7 +107,7 @@ func (t *Task) SpendUsage(ctx context.Context, u admission.Usage) (err error) {
 		return fmt.Errorf("spend: %w: the handler has returned", denied.TaskConsumed)
 	}
 	s := t.spending
-	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && !taskhook.IsUnasked(ctx) && unbudgeted.now(t.Kind()) {
+	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && !tasks.IsUnasked(ctx) && unbudgeted.now(t.Kind()) {
 		t.Logger().WarnContext(ctx,
 			"flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with flowfabric.Budgets",
 			"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))

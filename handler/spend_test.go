@@ -23,10 +23,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
-var _ taskhook.Spender = (*engine.Engine)(nil)
+var _ tasks.Spender = (*engine.Engine)(nil)
 
 // purse is a budget in memory, which answers as the server does.
 type purse struct {
@@ -151,10 +151,10 @@ func purseOf(name string, hard int64, action admission.HardAction) admission.Bud
 }
 
 // task is one whose gates are the till's budgets. Its context is that of Cancel.
-func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Context) {
+func (b *till) task(change func(*tasks.Config)) (*handler.Task, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
-	cfg := taskhook.Config{Spender: b, Cancel: cancel,
+	cfg := tasks.Config{Spender: b, Cancel: cancel,
 		Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
 		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.QuotaGate("rate")}}, Logger: logger}
 	for name := range b.purses {
@@ -207,9 +207,9 @@ func TestSpend(t *testing.T) {
 	if len(b.calls) != 4 {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
-	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.BudgetGate("a")}}})
+	alone := newTask(tasks.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.BudgetGate("a")}}})
 	if err := errors.Join(alone.Spend(ctx, "tokens", 1),
-		newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
+		newTask(tasks.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}
 	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, denied.Delta) {
@@ -351,7 +351,7 @@ func TestRejectedSpend(t *testing.T) {
 // A stopped handler whose lease was lost meanwhile decides nothing any more; what it spent is counted all the same.
 func TestSpendWithoutALease(t *testing.T) {
 	b := newTill(purseOf("a", 10, admission.HardFail))
-	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
+	task, ctx := b.task(func(cfg *tasks.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 	var first, second error
 	out := handler.Bind(handler.Define[struct{}, string]("k"),
 		func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
@@ -489,7 +489,7 @@ func TestSpendWarnings(t *testing.T) {
 		Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
 	b := newTill(limits)
 	logger, log := quiet()
-	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Logger = logger })
+	task, ctx := b.task(func(cfg *tasks.Config) { cfg.Logger = logger })
 	for range 4 {
 		must.No(t, task.Spend(ctx, "tokens", 4))
 	}
@@ -574,13 +574,13 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 // Who is told to spend without having asked for it is not warned that nothing counts it; who asks is.
 func TestSpendsThatNobodyAskedFor(t *testing.T) {
 	var log bytes.Buffer
-	task := newTask(taskhook.Config{Spender: new(till), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	task := newTask(tasks.Config{Spender: new(till), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Claim: &engine.Claim{}, Route: engine.Route{Kind: "unasked"}})
 	// In this order: who is warned once is not warned again for a while.
 	for _, x := range []struct {
 		ctx  context.Context
 		want bool
-	}{{taskhook.Unasked(t.Context()), false}, {t.Context(), true}} {
+	}{{tasks.Unasked(t.Context()), false}, {t.Context(), true}} {
 		log.Reset()
 		must.No(t, task.Spend(x.ctx, "tokens", 1))
 		if warned := strings.Contains(log.String(), "nothing is counted"); warned != x.want {

@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 func value[T any](v T) func(context.Context) (T, error) {
@@ -46,12 +46,12 @@ func TestStepIsMemoisedOverRuns(t *testing.T) {
 			})
 			return fmt.Sprint(a, n), err
 		})
-	out := b.Run(context.Background(), newTask(taskhook.Config{Steps: steps}))
+	out := b.Run(context.Background(), newTask(tasks.Config{Steps: steps}))
 	if out.Kind != codes.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
 		t.Fatalf("first run: %s, recorded %q", show(out), steps.values)
 	}
 	crash = false
-	out = b.Run(context.Background(), newTask(taskhook.Config{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
+	out = b.Run(context.Background(), newTask(tasks.Config{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
 	if string(out.Result) != `"a15"` || ran["a"] != 1 || ran["b"] != 2 || steps.calls != 2 {
 		t.Fatalf("second run: %s, ran %v, %d records", show(out), ran, steps.calls)
 	}
@@ -85,7 +85,7 @@ func TestFailureNamesItsStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				task := newTask(taskhook.Config{})
+				task := newTask(tasks.Config{})
 				out := handler.Classify(context.Background(), task, tc.handle(context.Background(), task))
 				if out.Failure.Step != tc.step || out.Failure.StepTook != tc.took {
 					t.Errorf("failed in %q after %v, want %q after %v", out.Failure.Step, out.Failure.StepTook, tc.step,
@@ -139,7 +139,7 @@ func TestStepRefusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := &recorder{}
-			err := tc.call(context.Background(), newTask(taskhook.Config{Steps: steps}))
+			err := tc.call(context.Background(), newTask(tasks.Config{Steps: steps}))
 			if !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Fatalf("got %v", err)
 			}
@@ -152,7 +152,7 @@ func TestStepRefusals(t *testing.T) {
 
 // A recorded value of another type cannot be repaired by a retry, and must not be silently replaced.
 func TestStepOfAnotherType(t *testing.T) {
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
 	if !out.Failure.Permanent || out.Failure.Category != codes.CategoryDecode ||
@@ -164,7 +164,7 @@ func TestStepOfAnotherType(t *testing.T) {
 func TestUnusedSteps(t *testing.T) {
 	logger, logs := quiet()
 	recorded := map[string][]byte{"a": []byte("1"), "old-2": []byte("2"), "old-1": []byte("3")}
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
 	fail := errors.New("later")
 	b := handler.Bind(handler.Define[struct{}, int]("k"),
 		func(ctx context.Context, t *handler.Task, _ struct{}) (int, error) {
@@ -196,7 +196,7 @@ func TestStepFlushesFirst(t *testing.T) {
 		}
 		return nil
 	}}
-	task := newTask(taskhook.Config{Frames: frames, Steps: steps})
+	task := newTask(tasks.Config{Frames: frames, Steps: steps})
 	say := func(ctx context.Context) (string, error) {
 		return "hi", errors.Join(task.Frame(ctx, "token", "h"), task.Frame(ctx, "token", "i"))
 	}
@@ -214,7 +214,7 @@ func TestStepFlushesFirst(t *testing.T) {
 func TestStepIsRecordedAfterItsContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	steps := &recorder{before: func(ctx context.Context) error { return ctx.Err() }}
-	task := newTask(taskhook.Config{Steps: steps})
+	task := newTask(tasks.Config{Steps: steps})
 	got, err := handler.Step(ctx, task, "charge", func(context.Context) (int, error) {
 		cancel(flowfabric.ErrDraining)
 		return 1, nil
@@ -233,7 +233,7 @@ func TestStepRecordIsBoundedAfterTheContextEnded(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		stuck := &recorder{before: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
 		started := time.Now()
-		_, err := handler.Step(ctx, newTask(taskhook.Config{Steps: stuck}), "a", func(context.Context) (int, error) {
+		_, err := handler.Step(ctx, newTask(tasks.Config{Steps: stuck}), "a", func(context.Context) (int, error) {
 			cancel(flowfabric.ErrDraining)
 			return 1, nil
 		})
@@ -246,14 +246,14 @@ func TestStepRecordIsBoundedAfterTheContextEnded(t *testing.T) {
 // Nothing is written for an execution that is another's, and the handler hears of it.
 func TestStepWithoutLease(t *testing.T) {
 	steps := &recorder{}
-	lost := newTask(taskhook.Config{Steps: steps, Lease: fixedLease{flowfabric.ErrLeaseLost}})
+	lost := newTask(tasks.Config{Steps: steps, Lease: fixedLease{flowfabric.ErrLeaseLost}})
 	_, err := handler.Step(context.Background(), lost, "a", func(context.Context) (int, error) { panic("not called") })
 	if !errors.Is(err, flowfabric.ErrLeaseLost) || steps.calls != 0 {
 		t.Fatalf("got %v after %d records", err, steps.calls)
 	}
 	for _, answer := range []error{denied.StaleLease, denied.NotActive, denied.LeaseExpired} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		task := newTask(taskhook.Config{Cancel: cancel,
+		task := newTask(tasks.Config{Cancel: cancel,
 			Steps: &recorder{before: func(context.Context) error { return answer }}})
 		_, err := handler.Step(ctx, task, "a", value(1))
 		if !errors.Is(err, answer) || !errors.Is(err, flowfabric.ErrLeaseLost) ||
@@ -265,7 +265,7 @@ func TestStepWithoutLease(t *testing.T) {
 			t.Errorf("got %s", show(out))
 		}
 	}
-	full := newTask(taskhook.Config{Steps: &recorder{before: func(context.Context) error { return denied.StepLimit }}})
+	full := newTask(tasks.Config{Steps: &recorder{before: func(context.Context) error { return denied.StepLimit }}})
 	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, denied.StepLimit) ||
 		!full.LeaseHealthy() {
 		t.Errorf("got %v", err)
@@ -273,7 +273,7 @@ func TestStepWithoutLease(t *testing.T) {
 }
 
 func TestConcurrentSteps(t *testing.T) {
-	task := newTask(taskhook.Config{})
+	task := newTask(tasks.Config{})
 	errs := make([]error, 50)
 	var wg conc.WaitGroup
 	for i := range errs {
@@ -294,7 +294,7 @@ func TestConcurrentSteps(t *testing.T) {
 }
 
 func TestStepAfterTheHandlerReturned(t *testing.T) {
-	task := newTask(taskhook.Config{})
+	task := newTask(tasks.Config{})
 	handler.Bind(handler.Define[struct{}, int]("k"),
 		handler.Plain(func(context.Context, struct{}) (int, error) { return 1, nil })).Run(context.Background(), task)
 	if _, err := handler.Step(context.Background(), task, "late", value(1)); !errors.Is(err, denied.TaskConsumed) {

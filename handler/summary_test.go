@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -23,7 +23,7 @@ var _ framelog.SummaryReader = (*engine.Engine)(nil)
 func TestTaskSummary(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := newTask(taskhook.Config{Frames: frames})
+	task := newTask(tasks.Config{Frames: frames})
 	type stage struct {
 		Name string `json:"name"`
 		Rows *int   `json:"rows"`
@@ -56,7 +56,7 @@ func TestTaskSummary(t *testing.T) {
 
 // Alone, in a unit test of a handler, a task still says what a worker would refuse.
 func TestTaskSummaryAlone(t *testing.T) {
-	task := newTask(taskhook.Config{})
+	task := newTask(tasks.Config{})
 	if err := task.Summary(context.Background(), map[string]int{"a": 1}); err != nil {
 		t.Error(err)
 	}
@@ -69,7 +69,7 @@ func TestTaskSummaryAlone(t *testing.T) {
 
 func TestTaskLive(t *testing.T) {
 	frames := &tape{}
-	task := newTask(taskhook.Config{Frames: frames})
+	task := newTask(tasks.Config{Frames: frames})
 	must.No(t, task.Live(context.Background(), "token", "x", 5*time.Second))
 	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" ||
 		string(f.Payload) != "x" {

@@ -12,14 +12,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
 
 // Task is everything durable that a handler can reach while it runs: who it is, what it got, its frames and its
 // steps. It is valid until the handler returns. Safe for concurrent use.
 type Task struct {
-	cfg      taskhook.Config
+	cfg      tasks.Config
 	logging  sync.Once // makes the logger of a task that was given none
 	logger   *slog.Logger
 	spending *spending // nil without budgets
@@ -42,12 +42,12 @@ type Task struct {
 
 // NewTask makes the task of one claimed execution, for the packages of this module: others get theirs from a worker, or
 // run a handler without one ([Binding.Run]). It starts nothing and needs no closing.
-func NewTask(cfg taskhook.Config) (*Task, taskhook.Waits) {
+func NewTask(cfg tasks.Config) (*Task, tasks.Waits) {
 	t := newTask(cfg)
 	return t, (*taskWaits)(t)
 }
 
-func newTask(cfg taskhook.Config) *Task {
+func newTask(cfg tasks.Config) *Task {
 	if cfg.Claim == nil {
 		cfg.Claim = &engine.Claim{}
 	}

@@ -16,18 +16,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What a worker puts into a task.
 var (
-	_ taskhook.FrameWriter  = (*framelog.Writer)(nil)
-	_ taskhook.FrameReader  = (*engine.Engine)(nil)
-	_ taskhook.StepRecorder = (*engine.Engine)(nil)
+	_ tasks.FrameWriter  = (*framelog.Writer)(nil)
+	_ tasks.FrameReader  = (*engine.Engine)(nil)
+	_ tasks.StepRecorder = (*engine.Engine)(nil)
 
-	_ taskhook.ProgressRecorder = (*engine.Engine)(nil)
-	_ taskhook.Lease            = (*keeper.Held)(nil)
+	_ tasks.ProgressRecorder = (*engine.Engine)(nil)
+	_ tasks.Lease            = (*keeper.Held)(nil)
 )
 
 func TestTaskAccessors(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTaskAccessors(t *testing.T) {
 		Tags: map[string]string{"team.region": "eu"},
 	}
 	logger, _ := quiet()
-	task := newTask(taskhook.Config{Claim: &claim, Logger: logger, Lease: fixedLease{},
+	task := newTask(tasks.Config{Claim: &claim, Logger: logger, Lease: fixedLease{},
 		Route: engine.Route{Namespace: "ns", Lane: "gpu", Kind: "greet"}})
 	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry ||
 		task.Fence() != claim.Fence || task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" ||
@@ -56,7 +56,7 @@ func TestTaskAccessors(t *testing.T) {
 }
 
 func TestTaskAlone(t *testing.T) {
-	task := newTask(taskhook.Config{})
+	task := newTask(tasks.Config{})
 	must.No(t, errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())))
 	for range task.Stream(context.Background()) {
 		t.Fatal("a task without a store has a stream")
@@ -103,7 +103,7 @@ func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32,
 func TestOwnStream(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := newTask(taskhook.Config{Frames: frames, Reader: frames})
+	task := newTask(tasks.Config{Frames: frames, Reader: frames})
 	read := func(each func(stream.Frame)) (text string, err error) {
 		for f, err := range task.Stream(ctx) {
 			if err != nil {
@@ -145,7 +145,7 @@ func TestOwnStream(t *testing.T) {
 }
 
 // newTask is a task as a worker makes it.
-func newTask(cfg taskhook.Config) *handler.Task {
+func newTask(cfg tasks.Config) *handler.Task {
 	task, _ := handler.NewTask(cfg)
 	return task
 }

@@ -18,23 +18,23 @@ func (t *Task) asksFor(w waiting) {
 	t.asks = &w
 }
 
-// taskWaits is a task as who made it sees its waits. It is a [taskhook.Waits].
+// taskWaits is a task as who made it sees its waits. It is a [tasks.Waits].
 type taskWaits Task
 
 func (w *taskWaits) task() *Task { return (*Task)(w) }
 
-// Run implements [taskhook.Waits].
+// Run implements [tasks.Waits].
 func (w *taskWaits) Run() *waits.Run { return w.task().ownWaits() }
 
-// Answered implements [taskhook.Waits].
+// Answered implements [tasks.Waits].
 func (w *taskWaits) Answered(wait string, outcomes []engine.ChildOutcome) {
 	w.task().kids.answered(wait, outcomes)
 }
 
-// Suspension implements [taskhook.Waits].
+// Suspension implements [tasks.Waits].
 func (w *taskWaits) Suspension() *engine.Suspension { return w.taken().suspension }
 
-// Children implements [taskhook.Waits].
+// Children implements [tasks.Waits].
 func (w *taskWaits) Children() *engine.ChildWait { return w.taken().children }
 
 // taken is what the run waits for, once.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -32,7 +32,7 @@ func TestALostWaitIsExplained(t *testing.T) {
 // An answer that nobody asked for is told when the next wait begins, not only at the end.
 func TestARenamedWaitIsTold(t *testing.T) {
 	var log bytes.Buffer
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`),
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(`"x"`),
 		Resume: &suspend.Result{Name: "old", Cause: "signal"}},
 		Keyring: tokenkeys.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	out := handler.Bind(handler.Define[string, bool]("k"),

@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -43,11 +43,11 @@ func runOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
 
 // waitsOn is runOn, and what the run waits for.
 func waitsOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
-	fn func(context.Context, *handler.Task) (string, error)) (handler.Outcome, taskhook.Waits) {
+	fn func(context.Context, *handler.Task) (string, error)) (handler.Outcome, tasks.Waits) {
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
-	task, waits := handler.NewTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
+	task, waits := handler.NewTask(tasks.Config{Claim: &claim, Keyring: keyring, Logger: logger})
 	return handler.Bind(handler.Define[string, string]("k"),
 		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 			return fn(ctx, t)
@@ -208,7 +208,7 @@ func TestWaitAfterTheHandler(t *testing.T) {
 // What a run waits for is told once, and is gone when the next run begins: an outcome that middleware makes up has
 // nothing to wait for.
 func TestWhatARunWaitsForIsTold(t *testing.T) {
-	task, waits := handler.NewTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`""`)}})
+	task, waits := handler.NewTask(tasks.Config{Claim: &engine.Claim{Input: []byte(`""`)}})
 	answers := false
 	bound := handler.Bind(handler.Define[string, string]("k"),
 		func(ctx context.Context, task *handler.Task, _ string) (string, error) {

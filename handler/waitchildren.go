@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -191,7 +191,7 @@ func (t *Task) look(ctx context.Context, wait string, others []engine.ChildOutco
 }
 
 // untilChildren is the suspension that ends with the children or with a condition.
-func untilChildren(wait string, cond suspend.Condition, opts []suspend.Option) (*waithook.Wanted, error) {
+func untilChildren(wait string, cond suspend.Condition, opts []suspend.Option) (*waitwords.Wanted, error) {
 	o := waitOptionsOf(append([]suspend.Option{suspend.Because("waiting_for_children")}, opts...))
 	w, err := o.wanted(wait, cond)
 	if err != nil {
@@ -202,7 +202,7 @@ func untilChildren(wait string, cond suspend.Condition, opts []suspend.Option) (
 		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d",
 			denied.Condition, depth, parts, limits.MaxConditionDepth-1, limits.MaxConditionNodes-2)
 	}
-	w.Condition = waithook.ChildrenOr(w.Condition)
+	w.Condition = waitwords.ChildrenOr(w.Condition)
 	return w, nil
 }
 

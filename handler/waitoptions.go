@@ -7,7 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -50,7 +50,7 @@ func waitOptionsOf(opts []suspend.Option) waitOptions {
 }
 
 // wanted is the error that asks for a wait.
-func (o waitOptions) wanted(name string, cond suspend.Condition) (*waithook.Wanted, error) {
+func (o waitOptions) wanted(name string, cond suspend.Condition) (*waitwords.Wanted, error) {
 	if o.bad != nil {
 		return nil, o.bad
 	}
@@ -65,7 +65,7 @@ func (o waitOptions) wanted(name string, cond suspend.Condition) (*waithook.Want
 	case o.named != "":
 		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named",
 			flowfabric.ErrInvalidInput)
-	case text == waithook.TimeoutCondition && o.within <= 0:
+	case text == waitwords.TimeoutCondition && o.within <= 0:
 		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", denied.Condition)
 	case o.within < 0 || o.within > limits.MaxDelay:
 		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years, or 0 for ever", flowfabric.ErrInvalidInput,
@@ -92,7 +92,7 @@ func (o waitOptions) wanted(name string, cond suspend.Condition) (*waithook.Want
 	if err != nil {
 		return nil, err
 	}
-	return &waithook.Wanted{Name: name, Condition: text, Keys: keys, Question: question, Reason: string(o.reason),
+	return &waitwords.Wanted{Name: name, Condition: text, Keys: keys, Question: question, Reason: string(o.reason),
 		Behaviour: string(o.behaviour), Within: o.within, ResumeDelay: o.delay}, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -25,7 +25,7 @@ import (
 // ErrInvalidInput; ErrLeaseLost; ErrTransport; code task_consumed after the handler returned; the context's cause.
 func (t *Task) Pending(ctx context.Context, key string, life time.Duration) (token suspend.Token, err error) {
 	defer func() { err = denied.Last(err) }()
-	if err := waithook.CheckName(key); err != nil {
+	if err := waitwords.CheckName(key); err != nil {
 		return suspend.Token{}, err
 	}
 	if life < limits.MinWaitpointLife || life > limits.MaxWaitpointLife {

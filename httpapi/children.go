@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -128,7 +128,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 var anything = handler.Define[[]byte, []byte]("any")
 
 // until is what else ends a wait for children; nil if nothing does, and it is no wait for others.
-func (b *childrenBody) until() (*waithook.Wanted, error) {
+func (b *childrenBody) until() (*waitwords.Wanted, error) {
 	if len(b.Others) == 0 && b.ending == (ending{}) {
 		return nil, nil
 	}
@@ -147,13 +147,13 @@ func (b *childrenBody) until() (*waithook.Wanted, error) {
 	s.Reason = cmp.Or(b.Reason, "waiting_for_children")
 	w, err := s.on(b.Wait, cond)
 	if err == nil {
-		w.Condition = waithook.ChildrenOr(w.Condition)
+		w.Condition = waitwords.ChildrenOr(w.Condition)
 	}
 	return w, err
 }
 
 // childrenOr suspends an execution whose children are made.
-func (c *call) childrenOr(f flowfabric.Fence, q engine.ChildWait, until *waithook.Wanted) (*childrenAnswer, error) {
+func (c *call) childrenOr(f flowfabric.Fence, q engine.ChildWait, until *waitwords.Wanted) (*childrenAnswer, error) {
 	pending, err := c.pending(f, until.Keys)
 	if err != nil {
 		return nil, err

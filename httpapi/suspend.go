@@ -8,7 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -34,7 +34,7 @@ type suspendAnswer struct {
 }
 
 // wanted is what a worker wants to wait for.
-func (b *suspendBody) wanted() (*waithook.Wanted, error) {
+func (b *suspendBody) wanted() (*waitwords.Wanted, error) {
 	if b.Until != nil && b.Until.Mailbox != "" {
 		return b.message()
 	}
@@ -55,7 +55,7 @@ func (b *suspendBody) wanted() (*waithook.Wanted, error) {
 }
 
 // message is a wait for a message of a mailbox, which has the name of its receipt.
-func (b *suspendBody) message() (*waithook.Wanted, error) {
+func (b *suspendBody) message() (*waitwords.Wanted, error) {
 	u := b.Until
 	if there(u.given(), u.All != nil, u.Any != nil, u.Operator, u.Timeout) != 0 {
 		return nil, invalid("/until", "mailbox stands alone")
@@ -71,7 +71,7 @@ func (b *suspendBody) message() (*waithook.Wanted, error) {
 }
 
 // on is a wait for a condition, with the options of the body.
-func (b *suspendBody) on(name string, cond suspend.Condition) (*waithook.Wanted, error) {
+func (b *suspendBody) on(name string, cond suspend.Condition) (*waitwords.Wanted, error) {
 	opts := []suspend.Option{suspend.Within(ms(b.WithinMs)), suspend.ResumeAfter(ms(b.ResumeAfterMs))}
 	if b.Question != nil {
 		opts = append(opts, suspend.Because(suspend.ReasonApproval), suspend.Asking(*b.Question))
@@ -83,7 +83,7 @@ func (b *suspendBody) on(name string, cond suspend.Condition) (*waithook.Wanted,
 		opts = append(opts, suspend.OnTimeout(suspend.Behaviour(b.OnTimeout)))
 	}
 	asked := handler.On(cond, opts...)
-	w, ok := errors.AsType[*waithook.Wanted](asked)
+	w, ok := errors.AsType[*waitwords.Wanted](asked)
 	if !ok {
 		return nil, asked
 	}
@@ -113,7 +113,7 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 }
 
 // suspendedOn makes the call that suspends, with the waitpoints that are pending and fresh ones.
-func (c *call) suspendedOn(f flowfabric.Fence, w *waithook.Wanted,
+func (c *call) suspendedOn(f flowfabric.Fence, w *waitwords.Wanted,
 	pending map[string]uuid.UUID) (r engine.Suspended, err error) {
 	err = c.signing(f.Execution.Partition(), func() error {
 		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason,

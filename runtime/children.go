@@ -10,14 +10,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // children makes the calls of a handler that waits for children. It returns true when the wait is over already: the
 // hold is kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the
 // attempt waits, or why not.
-func (j *job) children(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
+func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
@@ -64,7 +64,7 @@ func (j *job) children(outcome *handler.Outcome, waits taskhook.Waits, resume **
 }
 
 // outcomes asks how the children of a wait were that a suspension ended at once. It returns false when nobody answers.
-func (j *job) outcomes(outcome *handler.Outcome, waits taskhook.Waits, name string) bool {
+func (j *job) outcomes(outcome *handler.Outcome, waits tasks.Waits, name string) bool {
 	// it was recorded: nothing is waited for
 	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true})
 	if err != nil {

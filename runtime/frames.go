@@ -11,7 +11,7 @@ import (
 )
 
 // frames are those that a job's handler appends. Most handlers append none, so their writer is made by the first. It
-// is a [taskhook.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
+// is a [tasks.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
 type frames struct {
 	job *job
 
@@ -28,7 +28,7 @@ func (f *frames) made() *framelog.Writer {
 	return f.writer
 }
 
-// Append implements [taskhook.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
+// Append implements [tasks.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
 func (f *frames) Append(ctx context.Context, x stream.Frame) error { return f.make().Append(ctx, x) }
 
 func (f *frames) make() *framelog.Writer {
@@ -48,7 +48,7 @@ func (f *frames) make() *framelog.Writer {
 	return f.writer
 }
 
-// Flush implements [taskhook.FrameWriter].
+// Flush implements [tasks.FrameWriter].
 func (f *frames) Flush(ctx context.Context) error {
 	if w := f.made(); w != nil {
 		return w.Flush(ctx)
@@ -56,7 +56,7 @@ func (f *frames) Flush(ctx context.Context) error {
 	return nil
 }
 
-// LastAcknowledged implements [taskhook.FrameWriter].
+// LastAcknowledged implements [tasks.FrameWriter].
 func (f *frames) LastAcknowledged() uint64 {
 	if w := f.made(); w != nil {
 		return w.LastAcknowledged()

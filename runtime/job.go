@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has
@@ -77,7 +77,7 @@ func (j *job) work() {
 				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
-	task, waits := handler.NewTask(taskhook.Config{
+	task, waits := handler.NewTask(tasks.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j,
 		Lease: held, Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
 		Logger: j.logger(),
@@ -140,7 +140,7 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 	return j.held.Bounded(waited)
 }
 
-// RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
+// RecordStep implements [tasks.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
 	took time.Duration) (already bool, err error) {
@@ -151,7 +151,7 @@ func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name strin
 	return already, err
 }
 
-// UpdateProgress implements [taskhook.ProgressRecorder] under the hold.
+// UpdateProgress implements [tasks.ProgressRecorder] under the hold.
 func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error {
 	if err := j.held.Check(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/session"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
@@ -30,7 +30,7 @@ type jobs struct {
 	log      *slog.Logger
 	metrics  *metrics
 	tracer   *tracing.Tracer
-	worker   taskhook.Worker // what batch handlers are given of it
+	worker   tasks.Worker // what batch handlers are given of it
 
 	done *completer
 	pool goroutinePool // handlers, each with a slot, and what is left to settle
@@ -40,10 +40,10 @@ type jobs struct {
 type jobStore interface {
 	framelog.Appender
 	framelog.SummaryReader
-	taskhook.StepRecorder
-	taskhook.ProgressRecorder
-	taskhook.FrameReader
-	taskhook.ResultReader
+	tasks.StepRecorder
+	tasks.ProgressRecorder
+	tasks.FrameReader
+	tasks.ResultReader
 	waits.Opener
 	settler
 	spender

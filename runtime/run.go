@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/source"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the
@@ -68,7 +68,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.name.watch = r.watch
 	r.jobs = &jobs{ctx: r.ctx, store: s, slots: r.slots, watch: r.watch, seeds: seeds,
 		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer}
-	r.jobs.worker = taskhook.Worker{Draining: r.draining, Batch: r.jobs.batch}
+	r.jobs.worker = tasks.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
 	r.claims = &claimer{ctx: r.ctx, store: s, sched: r.sched, slots: r.slots, jobs: r.jobs, log: r.log,
 		metrics: r.metrics, health: r.health, fatal: r.fatal}

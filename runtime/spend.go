@@ -35,7 +35,7 @@ func (j *job) block(ctx context.Context, o handler.Outcome) error {
 	return err
 }
 
-// ReportUsage implements [taskhook.Spender]. Unlike other writes of a job it does not ask for the hold: what was
+// ReportUsage implements [tasks.Spender]. Unlike other writes of a job it does not ask for the hold: what was
 // spent is spent.
 func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	r, err := j.jobs.store.ReportUsage(ctx, u)
@@ -45,7 +45,7 @@ func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Rep
 	return r, err
 }
 
-// UndoUsage implements [taskhook.Spender].
+// UndoUsage implements [tasks.Spender].
 func (j *job) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error) {
 	undone, wake, err = j.jobs.store.UndoUsage(ctx, u)
 	for _, w := range wake {

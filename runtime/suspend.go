@@ -14,14 +14,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is
 // kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt
 // is suspended, or why not.
-func (j *job) suspend(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
+func (j *job) suspend(outcome *handler.Outcome, waits tasks.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
@@ -35,7 +35,7 @@ func (j *job) suspend(outcome *handler.Outcome, waits taskhook.Waits, resume **s
 }
 
 // suspendOn is suspend for what the handler waits for, once its frames are stored.
-func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits taskhook.Waits,
+func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits tasks.Waits,
 	resume **suspend.Result) (again bool) {
 	reply, err := j.suspended(q, waits)
 	switch {
@@ -66,7 +66,7 @@ var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait 
 	flowfabric.ErrInvalidInput)
 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
-func (j *job) suspended(q *engine.Suspension, waits taskhook.Waits) (reply engine.Suspended, err error) {
+func (j *job) suspended(q *engine.Suspension, waits tasks.Waits) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
 			return j.jobs.seeds.signing(ctx, func() error {

@@ -9,7 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Condition says which signals and messages a wait needs. Build it with [Signal], [Signals], [Count], [Mailbox],
@@ -246,7 +246,7 @@ func (c Condition) checkNames(path string) error {
 		if name == "" && !c.narrow {
 			continue
 		}
-		if err := waithook.CheckSignalName(name); err != nil {
+		if err := waitwords.CheckSignalName(name); err != nil {
 			return bad(path, "%v", err)
 		}
 	}
@@ -254,7 +254,7 @@ func (c Condition) checkNames(path string) error {
 }
 
 func checkKey(key string) error {
-	if err := waithook.CheckText("waitpoint key", key, limits.MaxWaitpointKey); err != nil {
+	if err := waitwords.CheckText("waitpoint key", key, limits.MaxWaitpointKey); err != nil {
 		return err
 	}
 	if key == "" {

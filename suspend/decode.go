@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Decode reads the payload of a signal or a message: JSON into T; a []byte as it is; a string as it is from encoding
@@ -36,14 +36,14 @@ func Decode[T any, From StoredSignal | Message](from From) (T, error) {
 		}
 	}
 	if s.Encoding != "json" {
-		return value, &waithook.Undecodable{Err: fmt.Errorf("signal %q has encoding %s, which does not decode into %T",
+		return value, &waitwords.Undecodable{Err: fmt.Errorf("signal %q has encoding %s, which does not decode into %T",
 			s.Name, s.Encoding, value)}
 	}
 	if string(bytes.TrimSpace(s.Payload)) == "null" && !nullable[T]() {
-		return value, &waithook.Undecodable{Err: fmt.Errorf("signal %q has no payload (null), want %T", s.Name, value)}
+		return value, &waitwords.Undecodable{Err: fmt.Errorf("signal %q has no payload (null), want %T", s.Name, value)}
 	}
 	if err := json.Unmarshal(s.Payload, &value); err != nil {
-		return value, &waithook.Undecodable{Err: fmt.Errorf("payload of signal %q does not decode into %T: %w", s.Name,
+		return value, &waitwords.Undecodable{Err: fmt.Errorf("payload of signal %q does not decode into %T: %w", s.Name,
 			value, err)}
 	}
 	return value, nil

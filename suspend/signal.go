@@ -8,13 +8,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Validate refuses what a server refuses before it looks at tokens: flowfabric.ErrInvalidInput names the field and its
 // limit, ErrPayloadTooLarge the size of a payload of more than 64 KiB.
 func (s SentSignal) Validate() error {
-	if err := waithook.CheckSignalName(s.Name); err != nil {
+	if err := waitwords.CheckSignalName(s.Name); err != nil {
 		return err
 	}
 	for _, field := range [...]struct {
@@ -27,7 +27,7 @@ func (s SentSignal) Validate() error {
 		{"signal correlation", s.Correlation, limits.MaxCorrelation},
 		{"idempotency key", s.IdempotencyKey, limits.MaxIdempotencyKey},
 	} {
-		if err := waithook.CheckText(field.what, field.text, field.limit); err != nil {
+		if err := waitwords.CheckText(field.what, field.text, field.limit); err != nil {
 			return err
 		}
 	}

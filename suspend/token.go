@@ -15,7 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form; [Token.Reveal]
@@ -58,7 +58,7 @@ func ParseToken(text string) (Token, error) {
 	execution, err2 := ids.ParseUUID(parts[1])
 	waitpoint, err3 := ids.ParseUUID(parts[2])
 	kid, mac, ok := strings.Cut(parts[3], ":")
-	if err1 != nil || err2 != nil || err3 != nil || !ok || !waithook.ValidKid(kid) || len(mac) != macDigits ||
+	if err1 != nil || err2 != nil || err3 != nil || !ok || !waitwords.ValidKid(kid) || len(mac) != macDigits ||
 		!lowerHex(mac) || strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}

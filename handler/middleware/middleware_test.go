@@ -17,12 +17,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // task is a task of a kind that works alone.
 func task(kind string) *handler.Task {
-	task, _ := handler.NewTask(taskhook.Config{Route: engine.Route{Kind: kind}})
+	task, _ := handler.NewTask(tasks.Config{Route: engine.Route{Kind: kind}})
 	return task
 }
 

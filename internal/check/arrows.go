@@ -23,7 +23,7 @@ var levels = [][]string{
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1"},
 	{"internal/valid", "internal/option"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
-		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
+		"internal/mergepatch", "internal/tailpos", "internal/waitwords", "schedule"},
 	{"suspend", "admission", "internal/calendar"},
 	{"stream", "internal/gatetext", "internal/timeline"},
 	{"internal/engine"},
@@ -33,7 +33,7 @@ var levels = [][]string{
 	{"internal/source"},
 	{"internal/session"},
 	{"internal/waits"},
-	{"internal/taskhook"},
+	{"internal/tasks"},
 	{"handler"},
 }
 

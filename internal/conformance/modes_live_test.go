@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -77,7 +77,7 @@ var liveModeScenarios = []scenario{
 	{name: "a handler's task writes all modes", run: func(w *env) {
 		c := w.worker("w1").one(w.create())
 		wr := w.writer(c.Fence, 0)
-		task := newTask(taskhook.Config{Claim: &c, Frames: wr, Reader: w.e})
+		task := newTask(tasks.Config{Claim: &c, Frames: wr, Reader: w.e})
 		w.no(task.Frame(w.ctx, "log", "kept"))
 		w.no(task.Summary(w.ctx, map[string]any{"ms": int64(1713100800150123), "of": []int{}}))
 		w.no(task.Live(w.ctx, "token", "a", 5*time.Second))
@@ -171,7 +171,7 @@ var liveModeScenarios = []scenario{
 }
 
 // newTask is a task as a worker makes it.
-func newTask(cfg taskhook.Config) *handler.Task {
+func newTask(cfg tasks.Config) *handler.Task {
 	task, _ := handler.NewTask(cfg)
 	return task
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 var settleScenarios = []scenario{
@@ -367,7 +367,7 @@ var settleScenarios = []scenario{
 // failAsTold fails an attempt, after what a handler is told of that: it must be what follows.
 func failAsTold(w *env, c engine.Claim) engine.FailOutcome {
 	w.Helper()
-	task := newTask(taskhook.Config{Claim: &c, Results: w.e})
+	task := newTask(tasks.Config{Claim: &c, Results: w.e})
 	pause, again, err := task.RetryIn(w.ctx, handler.Failure{Category: "x"})
 	w.no(err)
 	out := w.fail(c.Fence, "x")

@@ -115,13 +115,13 @@ var liveScenarios = []scenario{
 		hub := w.hub(w.e)
 		k := w.worker("w1")
 		end := []struct {
-			run         func(flowfabric.Fence)
-			reason, end string
+			run    func(flowfabric.Fence)
+			reason string
 		}{
-			{func(f flowfabric.Fence) { w.no(w.complete(f, "").Err) }, "attempt_success", "T1"},
-			{func(f flowfabric.Fence) { w.fail(f, "x") }, "attempt_failure", ""},
-			{func(f flowfabric.Fence) { w.cancel(f.Execution) }, "attempt_cancelled", ""},
-			{func(flowfabric.Fence) { w.advance(ttl); w.settleTime() }, "lease_expired", ""},
+			{func(f flowfabric.Fence) { w.no(w.complete(f, "").Err) }, "attempt_success"},
+			{func(f flowfabric.Fence) { w.fail(f, "x") }, "attempt_failure"},
+			{func(f flowfabric.Fence) { w.cancel(f.Execution) }, "attempt_cancelled"},
+			{func(flowfabric.Fence) { w.advance(ttl); w.settleTime() }, "lease_expired"},
 		}
 		for _, x := range end {
 			f := k.one(w.create(retries(0), reclaims(1))).Fence
@@ -145,7 +145,7 @@ var liveScenarios = []scenario{
 		id := w.create()
 		tail := w.tail(hub.Tail(w.ctx, id, framelog.TailOptions{}))
 		w.cancel(id)
-		tail.expect("0 end " + string(w.read(id).Code))
+		tail.expect("0 end " + string(w.read(id).State.Public))
 		tail.over()
 	}},
 	{name: "tailers join in a burst", run: func(w *env) {

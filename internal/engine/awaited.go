@@ -106,7 +106,7 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 }
 
 // WaitOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended told
-// of it (lua/flow/ff_wait_others.lua). A suspension with [waithook.ChildrenCondition] follows. The call may be
+// of it (lua/flow/ff_wait_others.lua). A suspension with [waitwords.ChildrenCondition] follows. The call may be
 // repeated.
 //
 // Errors: denied.SelfEdge, denied.FanIn, denied.StepLimit, and those of a fence.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -23,7 +23,7 @@ func inCondition(f engine.Facts) string {
 	lines := strings.Split(s.Condition, "\x1e")
 	said := make([]string, len(lines)+1)
 	for i, line := range lines {
-		if line == waithook.ChildrenCondition && f.Wait != nil {
+		if line == waitwords.ChildrenCondition && f.Wait != nil {
 			said[i+1] = fmt.Sprintf("%s to end (%d of %d have, %d of them with success)", children(f),
 				f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded)
 			continue

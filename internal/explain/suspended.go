@@ -6,7 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -55,16 +55,16 @@ func suspended(f engine.Facts) account {
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purpose, name, moment(f, s.CreatedAt),
 			inCondition(f))
 		a.why += open(f)
-		ofChildren := waithook.OfChildren(s.Condition)
+		ofChildren := waitwords.OfChildren(s.Condition)
 		if ofChildren {
 			a.why += " " + listed(f, "child", "children") + "."
 		}
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		switch {
-		case s.Condition == waithook.ChildrenCondition && apart(f):
+		case s.Condition == waitwords.ChildrenCondition && apart(f):
 			a.next = "It becomes claimable" + after(s) +
 				" when it is told that enough of them have ended, which the ticks of the partitions do soon after that, or once an operator resumes it (admin.Resume)."
-		case s.Condition == waithook.ChildrenCondition:
+		case s.Condition == waitwords.ChildrenCondition:
 			a.next = "It becomes claimable" + after(s) +
 				" in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
 		case ofChildren || strings.Contains(s.Condition, "\x1eM\x1f"):

@@ -527,7 +527,7 @@ var goBugs = []Bug{
 		Old: `		p.took[name] = receipt{Receipt: r}`,
 		New: ``,
 		By:  in("internal/waits", "^TestReceive")},
-	{Name: "mailbox: the end of a wait is not recorded", In: "suspend.receive",
+	{Name: "mailbox: the end of a wait is not recorded", In: "handler.Task.receive",
 		Old: `		why = answer.Cause`,
 		New: ``,
 		By:  in("internal/waits", "^TestReceive")},

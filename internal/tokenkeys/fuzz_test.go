@@ -7,7 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // What is accepted signs, and neither ring nor error shows a secret.
@@ -35,7 +35,7 @@ func FuzzParseKeyring(f *testing.F) {
 			return
 		}
 		for _, kid := range k.Kids() {
-			if key, ok := k.Key(kid); !ok || len(key.Fingerprint) != 16 || !waithook.ValidKid(kid) {
+			if key, ok := k.Key(kid); !ok || len(key.Fingerprint) != 16 || !waitwords.ValidKid(kid) {
 				t.Errorf("kid %q: %+v", kid, key)
 			}
 		}

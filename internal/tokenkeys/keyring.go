@@ -17,7 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -69,7 +69,7 @@ func parseKey(text string) (tokenKey, error) {
 	case !ok:
 		return tokenKey{}, fmt.Errorf(
 			"%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
-	case !waithook.ValidKid(kid):
+	case !waitwords.ValidKid(kid):
 		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", denied.Kid)
 	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
 		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits",

@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 func TestParseKeyring(t *testing.T) {
@@ -125,7 +125,7 @@ func TestConfigured(t *testing.T) {
 	if one, two := Development(), Development(); one != two || one.signer(0) == nil {
 		t.Error("workers and clients of a process must share the key")
 	}
-	if kid := Development().Kids()[0]; !waithook.ValidKid(kid) {
+	if kid := Development().Kids()[0]; !waitwords.ValidKid(kid) {
 		t.Errorf("kid %q", kid)
 	}
 }

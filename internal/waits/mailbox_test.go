@@ -13,8 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -66,7 +66,7 @@ func receive(t *testing.T, x task) (string, error) {
 func TestReceiveTakesOneAfterTheOther(t *testing.T) {
 	b := &box{}
 	b.put("a", "b")
-	x := newTask(t, taskhook.Config{Waitpoints: b})
+	x := newTask(t, tasks.Config{Waitpoints: b})
 	for range 2 { // a second run under the same hold gets the same
 		for _, want := range []string{"a", "b"} {
 			if got, err := receive(t, x); got != want || err != nil {
@@ -90,14 +90,14 @@ func TestReceiveTakesOneAfterTheOther(t *testing.T) {
 
 func TestReceiveWaits(t *testing.T) {
 	b := &box{}
-	x := newTask(t, taskhook.Config{Waitpoints: b})
+	x := newTask(t, tasks.Config{Waitpoints: b})
 	_, err := receive(t, x)
-	w, ok := errors.AsType[*waithook.Wanted](err)
+	w, ok := errors.AsType[*waitwords.Wanted](err)
 	if !ok || w.Name != "user·1" || w.Condition != "M\x1fuser" || len(w.Keys) != 0 || x.run.Wanted() != "user·1" {
 		t.Fatalf("%v: %+v", err, w)
 	}
 	// A message that resumed it, and that somebody took: it waits again under the same name.
-	x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", "message")}})
+	x = newTask(t, tasks.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", "message")}})
 	if _, err := receive(t, x); !handler.IsWait(err) {
 		t.Errorf("%v", err)
 	}
@@ -107,7 +107,7 @@ func TestReceiveWaits(t *testing.T) {
 	for cause, want := range map[string]error{"timeout": flowfabric.ErrWaitTimeout,
 		"operator": flowfabric.ErrNoSignal} {
 		b.queue = nil
-		x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
+		x = newTask(t, tasks.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
 		for range 2 {
 			if _, err := receive(t, x); !errors.Is(err, want) {
 				t.Errorf("%s: %v", cause, err)
@@ -118,7 +118,7 @@ func TestReceiveWaits(t *testing.T) {
 		if got := b.asked[len(b.asked)-1].Why; string(got) != cause {
 			t.Errorf("recorded as %q, want %s", got, cause)
 		}
-		x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
+		x = newTask(t, tasks.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
 		if got, err := receive(t, x); got != "late" || err != nil {
 			t.Errorf("%s, and a message is there: %q, %v", cause, got, err)
 		}
@@ -127,7 +127,7 @@ func TestReceiveWaits(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	b := &box{}
-	x := newTask(t, taskhook.Config{Waitpoints: b})
+	x := newTask(t, tasks.Config{Waitpoints: b})
 	for i, want := range []int{0, 2, 0} {
 		if i == 1 {
 			b.put("a", "b")
@@ -152,7 +152,7 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 	message := "7\x1fuser\x1f1000\x1fann\x1fjson\x1f\"a:\x1f\""
 	value := "\x1f26:" + message
 	b := &box{}
-	x := newTask(t, taskhook.Config{Waitpoints: b,
+	x := newTask(t, tasks.Config{Waitpoints: b,
 		Claim: &engine.Claim{Steps: map[string][]byte{engine.StepReceipt + "user·1": []byte(value),
 			engine.StepReceipt + "user·2": []byte("timeout"), engine.StepReceipt + "user·3": []byte("\x1f9:torn")}}})
 	m, err := handler.Receive[suspend.Message](t.Context(), x.Task, "user")
@@ -173,14 +173,14 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 
 func TestReceiptsAreRefused(t *testing.T) {
 	b := &box{}
-	x := newTask(t, taskhook.Config{Waitpoints: b})
+	x := newTask(t, tasks.Config{Waitpoints: b})
 	_, err := handler.Step(t.Context(), x.Task, "charge", func(ctx context.Context) (string, error) {
 		return handler.Receive[string](ctx, x.Task, "user")
 	})
 	if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "inside step charge") {
 		t.Errorf("%v", err)
 	}
-	x = newTask(t, taskhook.Config{Waitpoints: b})
+	x = newTask(t, tasks.Config{Waitpoints: b})
 	for _, name := range []string{"", strings.Repeat("x", 97), "é", "a\n"} {
 		if _, err := x.Drain(t.Context(), name); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%q: %v", name, err)
@@ -197,7 +197,7 @@ func TestReceiptsAreRefused(t *testing.T) {
 	}
 	var refused error
 	b.fail = flowfabric.ErrLeaseLost
-	x = newTask(t, taskhook.Config{Waitpoints: b, Cancel: func(err error) { refused = err }})
+	x = newTask(t, tasks.Config{Waitpoints: b, Cancel: func(err error) { refused = err }})
 	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrLeaseLost) || refused == nil {
 		t.Errorf("%v, told %v", err, refused)
 	}
@@ -216,7 +216,7 @@ func (s stuck) LastAcknowledged() uint64                   { return 0 }
 // Frames are stored before messages are taken, as before a step is recorded.
 func TestFramesComeFirst(t *testing.T) {
 	b, flushed := &box{}, errors.New("away")
-	x := newTask(t, taskhook.Config{Waitpoints: b, Frames: stuck{flushed}})
+	x := newTask(t, tasks.Config{Waitpoints: b, Frames: stuck{flushed}})
 	if _, err := receive(t, x); !errors.Is(err, flushed) || len(b.asked) != 0 {
 		t.Errorf("%v, asked %d times", err, len(b.asked))
 	}
@@ -224,7 +224,7 @@ func TestFramesComeFirst(t *testing.T) {
 
 // Without a store nobody can send.
 func TestReceiveAlone(t *testing.T) {
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	if got, err := x.Drain(t.Context(), "user"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -169,7 +169,7 @@ func pendingName(key string) string { return "pending\x00" + key }
 
 // Ask takes a wait's name for this run and returns what it was answered, nil if it was not.
 func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
-	if err := waithook.CheckName(name); err != nil {
+	if err := waitwords.CheckName(name); err != nil {
 		return nil, err
 	}
 	if err := p.inside(ctx, "wait "+name); err != nil {
@@ -388,7 +388,7 @@ const maxRemints = 3
 
 // Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no
 // key.
-func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
+func (p *Run) Suspension(w *waitwords.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Question: w.Question, Timeout: w.Within,

@@ -17,9 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -31,7 +31,7 @@ type task struct {
 }
 
 // newTask makes a task of one run with a key k1 and, behind it, k2.
-func newTask(t *testing.T, cfg taskhook.Config) task {
+func newTask(t *testing.T, cfg tasks.Config) task {
 	t.Helper()
 	if cfg.Claim == nil {
 		cfg.Claim = &engine.Claim{}
@@ -65,9 +65,9 @@ func answered(t *testing.T, name, cause string, signals ...string) *suspend.Resu
 }
 
 func TestAwaitAsksThenAnswers(t *testing.T) {
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	value, err := handler.Await[bool](t.Context(), x.Task, "approve")
-	w, ok := errors.AsType[*waithook.Wanted](err)
+	w, ok := errors.AsType[*waitwords.Wanted](err)
 	if value || !ok || w.Name != "approve" || x.run.Wanted() != "approve" || !handler.IsWait(err) {
 		t.Fatalf("%t, %v, wanted %q", value, err, x.run.Wanted())
 	}
@@ -77,7 +77,7 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 		q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
 		t.Errorf("%+v, %v", q, err)
 	}
-	x = newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
+	x = newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
 	if value, err = handler.Await[bool](t.Context(), x.Task, "approve"); err != nil || !value || x.run.Wanted() != "" {
 		t.Errorf("%t, %v", value, err)
 	}
@@ -85,7 +85,7 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 
 // What the error of a wait is wrapped in does not matter; that it was lost does.
 func TestAWaitWhoseErrorIsLost(t *testing.T) {
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	_, _ = handler.Await[bool](t.Context(), x.Task, "approve")
 	if x.run.Wanted() != "approve" {
 		t.Error("nobody would notice")
@@ -98,7 +98,7 @@ func TestAWaitWhoseErrorIsLost(t *testing.T) {
 
 // Answers of earlier runs are kept as steps; the last one comes with the claim.
 func TestAnswersOfEarlierPasses(t *testing.T) {
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{
 		Steps: map[string][]byte{engine.StepAwait + "first": told("first", "signal", "1"), "mine": []byte("x"),
 			engine.StepAwait + "torn": []byte("?")},
 		Resume: answered(t, "second", "signal", "2"),
@@ -121,7 +121,7 @@ func TestAnswersOfEarlierPasses(t *testing.T) {
 
 // When signals had come early, the next run runs under the same hold: it must know this answer and those before.
 func TestAnswersUnderTheSameHold(t *testing.T) {
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "1")}})
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "1")}})
 	for i, name := range []string{"b", "c"} {
 		x.run.Resumed(*answered(t, name, "already_satisfied", strconv.Itoa(i+2)))
 	}
@@ -134,7 +134,7 @@ func TestAnswersUnderTheSameHold(t *testing.T) {
 }
 
 func TestNamesAreUsedOnceInAPass(t *testing.T) {
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	for run := range 2 {
 		if _, err := handler.Await[bool](t.Context(), x.Task, "a"); err != nil {
 			t.Fatalf("run %d: %v", run, err)
@@ -148,7 +148,7 @@ func TestNamesAreUsedOnceInAPass(t *testing.T) {
 }
 
 func TestNamesThatAreRefused(t *testing.T) {
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	for _, name := range []string{"", strings.Repeat("n", 129), "é", "a\nb", "a\x7f"} {
 		if _, err := handler.Await[bool](t.Context(), x.Task, name); !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			handler.IsWait(err) {
@@ -171,7 +171,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 }
 
 func TestWaitsInsideAStep(t *testing.T) {
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	var wait, pending error
 	_, err := handler.Step(t.Context(), x.Task, "send", func(ctx context.Context) (bool, error) {
 		_, wait = handler.Await[bool](ctx, x.Task, "a")
@@ -187,7 +187,7 @@ func TestWaitsInsideAStep(t *testing.T) {
 }
 
 func TestWaitsAfterTheHandlerReturned(t *testing.T) {
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	x.run.End()
 	_, wait := handler.Await[bool](t.Context(), x.Task, "a")
 	_, pending := x.Pending(t.Context(), "b", time.Hour)
@@ -204,7 +204,7 @@ func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 func TestWaitsOfAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(flowfabric.ErrDraining)
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	if ok, err := handler.Await[bool](ctx, x.Task, "a"); err != nil || !ok {
 		t.Errorf("%t, %v", ok, err)
 	}
@@ -221,7 +221,7 @@ func TestAnswersWithoutASignal(t *testing.T) {
 	resumed := func(cause string, signals ...string) task {
 		r := answered(t, "a", cause, signals...)
 		r.By, r.Reason = "anna", "waited long enough"
-		return newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: r}})
+		return newTask(t, tasks.Config{Claim: &engine.Claim{Resume: r}})
 	}
 	if _, err := handler.Await[bool](t.Context(), resumed("operator").Task, "a"); !errors.Is(err,
 		flowfabric.ErrNoSignal) ||
@@ -239,7 +239,7 @@ func TestAnswersWithoutASignal(t *testing.T) {
 	if r, ok := resumed("timeout").Resumed(); !ok || r.Cause != "timeout" {
 		t.Errorf("timeout, told: %+v, %t", r, ok)
 	}
-	if _, ok := newTask(t, taskhook.Config{}).Resumed(); ok {
+	if _, ok := newTask(t, tasks.Config{}).Resumed(); ok {
 		t.Error("it was never suspended")
 	}
 	if _, err := handler.Await[bool](t.Context(), resumed("signal", `"yes"`).Task, "a"); !errors.Is(err,
@@ -278,7 +278,7 @@ func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, n
 
 func TestPendingIsOpenedOnce(t *testing.T) {
 	o := &opener{}
-	x := newTask(t, taskhook.Config{Waitpoints: o})
+	x := newTask(t, tasks.Config{Waitpoints: o})
 	one, err := x.Pending(t.Context(), "approve", time.Hour)
 	if err != nil || one.Execution() != x.id || one.Digest() != o.asked[0].Digest {
 		t.Fatalf("%v, %v", one, err)
@@ -294,7 +294,7 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 		t.Errorf("another key: %v, %v, %d calls", other, err, len(o.asked))
 	}
 	_, err = handler.Await[bool](t.Context(), x.Task, "approve")
-	w, _ := errors.AsType[*waithook.Wanted](err)
+	w, _ := errors.AsType[*waitwords.Wanted](err)
 	q, err := x.run.Suspension(w)
 	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() ||
 		q.Bindings[0].Digest != "" {
@@ -305,7 +305,7 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 // The next process finds the waitpoint in the steps of its claim and makes the same token.
 func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	o := &opener{}
-	first := newTask(t, taskhook.Config{Waitpoints: o})
+	first := newTask(t, tasks.Config{Waitpoints: o})
 	one, err := first.Pending(t.Context(), "approve", time.Hour)
 	must.No(t, err)
 	w := o.asked[0]
@@ -313,7 +313,7 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	o = &opener{}
 	claim := &engine.Claim{Fence: flowfabric.Fence{Execution: first.id},
 		Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
-	second := newTask(t, taskhook.Config{Waitpoints: o, Claim: claim})
+	second := newTask(t, tasks.Config{Waitpoints: o, Claim: claim})
 	if got := second.run.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
 		t.Errorf("unused: %v", got)
 	}
@@ -321,13 +321,13 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	if err != nil || two != one || len(o.asked) != 0 || len(second.run.Unused()) != 0 {
 		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.run.Unused())
 	}
-	third := newTask(t, taskhook.Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
+	third := newTask(t, tasks.Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
 	if _, err := third.Pending(t.Context(), "approve", time.Hour); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
 		t.Errorf("without its key: %v", err)
 	}
 	claim.Steps[engine.StepWaitpoint+"approve"] = []byte("torn")
-	if _, err := newTask(t, taskhook.Config{Waitpoints: o, Claim: claim}).Pending(t.Context(), "approve",
+	if _, err := newTask(t, tasks.Config{Waitpoints: o, Claim: claim}).Pending(t.Context(), "approve",
 		time.Hour); err != nil || len(o.asked) != 1 {
 		t.Errorf("a record that cannot be read: %v; the server decides, asked %d times", err, len(o.asked))
 	}
@@ -353,7 +353,7 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 	} {
 		o := &opener{replies: x.replies}
 		var told error
-		task := newTask(t, taskhook.Config{Waitpoints: o, Cancel: func(cause error) { told = cause }})
+		task := newTask(t, tasks.Config{Waitpoints: o, Cancel: func(cause error) { told = cause }})
 		token, err := task.Pending(t.Context(), "approve", time.Hour)
 		var kids []string
 		for _, m := range o.asked {
@@ -369,12 +369,12 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 }
 
 func TestRemint(t *testing.T) {
-	x := newTask(t, taskhook.Config{Waitpoints: &opener{}})
+	x := newTask(t, tasks.Config{Waitpoints: &opener{}})
 	if _, err := x.Pending(t.Context(), "early", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.Wait(t.Context(), "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
-	w, _ := errors.AsType[*waithook.Wanted](err)
+	w, _ := errors.AsType[*waitwords.Wanted](err)
 	q, err := x.run.Suspension(w)
 	must.No(t, err)
 	before := slices.Clone(q.Bindings)
@@ -395,7 +395,7 @@ func TestRemint(t *testing.T) {
 
 // A handler that changed between two runs leaves answers that nobody asks for.
 func TestUnused(t *testing.T) {
-	x := newTask(t, taskhook.Config{Claim: &engine.Claim{
+	x := newTask(t, tasks.Config{Claim: &engine.Claim{
 		Steps: map[string][]byte{engine.StepAwait + "old": told("old", "signal", "1"),
 			engine.StepAwait + "older": told("older", "signal", "1")},
 		Resume: answered(t, "new", "signal", "1"),
@@ -412,12 +412,12 @@ func TestUnused(t *testing.T) {
 
 // Without a key a handler can still wait for an operator, but for no signal.
 func TestWaitsWithoutKeys(t *testing.T) {
-	_, made := handler.NewTask(taskhook.Config{})
+	_, made := handler.NewTask(tasks.Config{})
 	run := made.Run()
-	if _, err := run.Suspension(handler.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
+	if _, err := run.Suspension(handler.On(suspend.Operator()).(*waitwords.Wanted)); err != nil {
 		t.Error(err)
 	}
-	if _, err := run.Suspension(handler.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err,
+	if _, err := run.Suspension(handler.On(suspend.Signal("a")).(*waitwords.Wanted)); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) {
 		t.Error(err)
 	}
@@ -425,15 +425,15 @@ func TestWaitsWithoutKeys(t *testing.T) {
 
 // Named narrows Await; anywhere else it would be ignored.
 func TestNamedIsForAwait(t *testing.T) {
-	if _, err := newTask(t, taskhook.Config{}).Wait(t.Context(), "a", suspend.Signal("a"),
+	if _, err := newTask(t, tasks.Config{}).Wait(t.Context(), "a", suspend.Signal("a"),
 		suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
 	if err := handler.On(suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
-	_, err := handler.Await[bool](t.Context(), newTask(t, taskhook.Config{}).Task, "a", suspend.Named("go"))
-	if w, ok := errors.AsType[*waithook.Wanted](err); !ok || w.Condition != "L\x1f1\x1f1\x1fgo" {
+	_, err := handler.Await[bool](t.Context(), newTask(t, tasks.Config{}).Task, "a", suspend.Named("go"))
+	if w, ok := errors.AsType[*waitwords.Wanted](err); !ok || w.Condition != "L\x1f1\x1f1\x1fgo" {
 		t.Errorf("%v", err)
 	}
 }
@@ -451,7 +451,7 @@ func TestPendingWithoutItsKey(t *testing.T) {
 		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
 		engine.StepAwait + "open":          told("open", "signal", "true"), // a wait of that name, on another waitpoint
 	}}
-	x := newTask(t, taskhook.Config{Claim: claim, Waitpoints: o})
+	x := newTask(t, tasks.Config{Claim: claim, Waitpoints: o})
 	o.lost = flowfabric.ErrTransport
 	if token, err := x.Pending(t.Context(), "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) ||
 		!token.IsZero() {
@@ -470,7 +470,7 @@ func TestPendingWithoutItsKey(t *testing.T) {
 		!token.IsZero() {
 		t.Errorf("open: %v, %v", token, err)
 	}
-	if _, err := newTask(t, taskhook.Config{Claim: claim}).Pending(t.Context(), "open", time.Hour); !errors.Is(err,
+	if _, err := newTask(t, tasks.Config{Claim: claim}).Pending(t.Context(), "open", time.Hour); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) {
 		t.Errorf("without a store: %v", err)
 	}
@@ -478,9 +478,9 @@ func TestPendingWithoutItsKey(t *testing.T) {
 
 func TestAskAsksThenAnswers(t *testing.T) {
 	q := suspend.Question{Title: "Ship it?", Choices: []suspend.Choice{{Name: "go"}, {Name: "stop", Label: "Stop"}}}
-	x := newTask(t, taskhook.Config{})
+	x := newTask(t, tasks.Config{})
 	_, err := x.Ask(t.Context(), "ship", q)
-	w, ok := errors.AsType[*waithook.Wanted](err)
+	w, ok := errors.AsType[*waitwords.Wanted](err)
 	if !ok || w.Reason != "waiting_for_approval" || w.Condition != "L\x1f1\x1f1\x1fgo\x1fstop" {
 		t.Fatalf("%v %+v", err, w)
 	}
@@ -496,23 +496,23 @@ func TestAskAsksThenAnswers(t *testing.T) {
 	} {
 		r := answered(t, "ship", "signal", payload)
 		r.Signals[0].Name = "go"
-		x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: r}})
+		x := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: r}})
 		if a, err := x.Ask(t.Context(), "ship", q); err != nil || a.Choice != want.Choice ||
 			a.Comment != want.Comment || want.By != "" && a.By != want.By {
 			t.Errorf("%s: %+v, %v", payload, a, err)
 		}
 	}
-	resumed := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "ship", "operator")}})
+	resumed := newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "ship", "operator")}})
 	if _, err := resumed.Ask(t.Context(), "ship", q); !errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []func() error{
 		func() error {
-			_, err := newTask(t, taskhook.Config{}).Ask(t.Context(), "a", suspend.Question{})
+			_, err := newTask(t, tasks.Config{}).Ask(t.Context(), "a", suspend.Question{})
 			return err
 		},
 		func() error {
-			_, err := newTask(t, taskhook.Config{}).Ask(t.Context(), "a", q, suspend.Named("x"))
+			_, err := newTask(t, tasks.Config{}).Ask(t.Context(), "a", q, suspend.Named("x"))
 			return err
 		},
 	} {
@@ -525,7 +525,7 @@ func TestAskAsksThenAnswers(t *testing.T) {
 // A waitpoint is closed once, and later runs know by its step that it was.
 func TestClose(t *testing.T) {
 	o := &opener{}
-	x := newTask(t, taskhook.Config{Waitpoints: o})
+	x := newTask(t, tasks.Config{Waitpoints: o})
 	if err := x.CloseWaitpoint(t.Context(), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.closes) != 0 {
 		t.Errorf("before it was opened: %v", err)
 	}
@@ -544,7 +544,7 @@ func TestClose(t *testing.T) {
 		x.run.Begin()
 	}
 	step := []byte(o.asked[0].ID.String() + " k nonce 0 a")
-	later := newTask(t, taskhook.Config{Waitpoints: o,
+	later := newTask(t, tasks.Config{Waitpoints: o,
 		Claim: &engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
 	if err := later.CloseWaitpoint(t.Context(), "a"); err != nil || len(o.closes) != 2 {
 		t.Errorf("in a later run: %v, closed %v", err, o.closes)

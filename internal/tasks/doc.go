@@ -1,6 +1,6 @@
-// Package taskhook is what who makes the task of a claimed execution gives it, and what it may ask of it, without
+// Package tasks is what who makes the task of a claimed execution gives it, and what it may ask of it, without
 // showing it to the authors of handlers.
-package taskhook
+package tasks
 
 import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"

@@ -1,4 +1,4 @@
-package taskhook
+package tasks
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package waithook is what package suspend, which users meet, and the machinery of waits above it have in common
+// Package waitwords is what package suspend, which users meet, and the machinery of waits above it have in common
 // without showing it to users: the error that asks to suspend, what is checked, and the effects of signals.
-package waithook
+package waitwords
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package waithook
+package waitwords
 
 import (
 	"fmt"
