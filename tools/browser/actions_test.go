@@ -168,7 +168,7 @@ func TestActionsHaveReasons(t *testing.T) {
 	bulk("kind=transcribe-audio&state=waiting", "Cancel", 8, "", "", "cancel executions")
 	bulk("kind=narrate&state=cancelled", "Replay", 1, "", "", "replay executions")
 	bulk("kind=send-invoice&state=failed", "Purge", 2, "", "", "purge executions")
-	_, answer := d.ask("viewer", "GET", "audit?limit=1000", nil)
+	_, answer := d.ask("viewer", "GET", "trail?limit=1000", nil)
 	items, _ := answer["items"].([]any)
 	var trail []string
 	for _, x := range items {
