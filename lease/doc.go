@@ -30,7 +30,8 @@
 // taken from a worker that died (Held.Type tells). Steps, frames and waits need package handler.
 //
 // A worker process has one session for each partition that it has work of. The session is the lease of everything
-// that was claimed under it: renewed every third of its time to live (1 s to 1 h, default 30 s), and extended by each claim.
+// that was claimed under it: renewed every third of its time to live (1 s to 1 h, default 30 s), and extended by each
+// claim.
 //
 // # What a lease promises
 //

@@ -29,10 +29,10 @@ func work(ctx context.Context, url string, run func(ctx context.Context, h *leas
 	}()
 	for {
 		claimed, err := session.Claim(ctx, 10) // new work, granted work, retries, work of dead workers
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil // asked to stop
+		case err != nil:
 			return err
 		}
 		for _, h := range claimed {

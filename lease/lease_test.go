@@ -217,3 +217,36 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// A claim whose caller goes away takes nothing with it but what it returned.
+func TestClaimOfNobody(t *testing.T) {
+	e := newEnv(t)
+	a := e.open(lease.Config{TTL: time.Hour})
+	const all = 20
+	kept := 0
+	for range all {
+		ctx, cancel := context.WithCancel(e.ctx)
+		var waiting conc.WaitGroup
+		waiting.Go(func() {
+			held, err := a.Claim(ctx, 5)
+			if len(held) > 0 && err != nil {
+				t.Errorf("%d executions beside %v", len(held), err)
+			}
+			for _, h := range held {
+				kept++
+				must.No(t, h.Complete(e.ctx, []byte("1")))
+			}
+		})
+		e.submit()
+		cancel()
+		waiting.Wait()
+	}
+	b := e.open(lease.Config{})
+	for ; kept < all; kept++ { // what went back is another session's at once, not after an hour
+		h := e.one(b)
+		if h.Fence.Attempt != 1 || h.Type == flowfabric.AttemptReclaim {
+			t.Errorf("claimed %+v", h)
+		}
+		must.No(t, h.Complete(e.ctx, []byte("1")))
+	}
+}

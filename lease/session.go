@@ -76,6 +76,8 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	case <-time.After(listenPatience):
 		s.session.Source.RingAll()
 	case <-ctx.Done():
+		return nil, errors.Join(fmt.Errorf("open lease session: %w", context.Cause(ctx)),
+			s.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -89,7 +91,7 @@ func (s *Session) wake() {
 
 // Claim waits until there is work and returns up to n executions, 1..100, of which each is this process's until it is
 // settled or its context ends. One call waits at a time; others wait for their turn. Claim only what can run now: a
-// lease that waits keeps work from others.
+// lease that waits keeps work from others. When ctx ends, or Close is called, what was claimed meanwhile goes back.
 //
 // Errors: flowfabric.ErrInvalidInput for n out of bounds; the cause of ctx; flowfabric.ErrDraining after Close; and
 // ErrProtocol, ErrAuth or ErrConfig if no retry can help. A server that does not answer is asked again.
@@ -115,6 +117,11 @@ func (s *Session) Claim(ctx context.Context, n int) ([]*Held, error) {
 	for s.life.Err() == nil && ctx.Err() == nil {
 		held, pause, err := s.look(ctx, n)
 		switch {
+		case ctx.Err() != nil, s.life.Err() != nil: // the caller looks at the error alone
+			for _, h := range held {
+				s.session.HandBack(h.held)
+			}
+			continue
 		case len(held) > 0:
 			return held, nil
 		case session.Fatal(err):

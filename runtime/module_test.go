@@ -12,10 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -62,10 +64,13 @@ var _ io.Writer = counting{}
 // lowered are slots that an application has lowered.
 type lowered struct {
 	runtime.Slots
-	limit atomic.Int32
+	limit, asked atomic.Int32
 }
 
-func (l *lowered) Limit() int { return min(l.Slots.Limit(), int(l.limit.Load())) }
+func (l *lowered) Limit() int {
+	l.asked.Add(1)
+	return min(l.Slots.Limit(), int(l.limit.Load()))
+}
 
 // An application that decorates the slots says how many handlers run; what waits meanwhile is not claimed.
 func TestSlotsAreDecorated(t *testing.T) {
@@ -74,7 +79,7 @@ func TestSlotsAreDecorated(t *testing.T) {
 	slots.limit.Store(1)
 	var mu sync.Mutex
 	var running, most int
-	release := make(chan struct{})
+	release := make(chan struct{}) // takes one for each handler that may end
 	app := fx.New(fx.NopLogger, fx.StopTimeout(25*time.Second),
 		runtime.Module(runtime.Config{URL: w.url, Logger: quiet, Concurrency: 4}),
 		fx.Decorate(func(s runtime.Slots) runtime.Slots { slots.Slots = s; return &slots }),
@@ -91,20 +96,28 @@ func TestSlotsAreDecorated(t *testing.T) {
 			return name, context.Cause(ctx)
 		}))
 	must.No(t, app.Start(w.ctx))
-	first := w.submit("a")
-	w.reach(first, codes.Active)
-	second, third, fourth := w.submit("b"), w.submit("c"), w.submit("d")
-	w.reach(second, codes.WaitingFirst)
-	mu.Lock()
+	ids := []flowfabric.ExecutionID{w.submit("a"), w.submit("b"), w.submit("c")}
+	before := slots.asked.Load()
+	testwait.Until(t, "the worker looks again for work", func() bool { return slots.asked.Load() >= before+2 })
+	for range ids { // one after the other, in whichever order
+		release <- struct{}{}
+	}
+	for _, id := range ids {
+		w.reach(id, codes.Completed)
+	}
 	if most != 1 {
 		t.Errorf("%d handlers ran at once, want 1", most)
 	}
-	mu.Unlock()
 	slots.limit.Store(10) // more than Concurrency counts as that
-	w.reach(second, codes.Active)
-	w.reach(third, codes.Active)
-	w.reach(fourth, codes.Active)
-	close(release)
-	w.reach(fourth, codes.Completed)
+	ids = []flowfabric.ExecutionID{w.submit("d"), w.submit("e"), w.submit("f"), w.submit("g")}
+	for _, id := range ids {
+		w.reach(id, codes.Active) // all at once: nothing is released
+	}
+	for range ids {
+		release <- struct{}{}
+	}
+	for _, id := range ids {
+		w.reach(id, codes.Completed)
+	}
 	must.No(t, app.Stop(w.ctx))
 }
