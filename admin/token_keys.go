@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,32 +129,20 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 		return suspend.Token{},
 			denied.New("ff_reissue_token", flowfabric.CodeOf(denied.NoWaitpoint), waitpoint.String())
 	}
-	for again := false; ; again = true {
-		m, token, err := a.conn.Keyring.Reissue(id, waitpoint, s.Waitpoints[i].Key)
+	var token suspend.Token
+	err = a.conn.Keyring.Signed(id.Partition(), func() error {
+		m, made, err := a.conn.Keyring.Reissue(id, waitpoint, s.Waitpoints[i].Key)
 		if err != nil {
-			return suspend.Token{}, err
+			return err
 		}
-		if _, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m,
-			act.By); err == nil {
-			return token, nil
-		}
-		if again || !a.learn(id.Partition(), err) {
-			return suspend.Token{}, err
-		}
+		token = made
+		_, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, act.By)
+		return err
+	})
+	if err != nil {
+		return suspend.Token{}, err
 	}
-}
-
-// learn notes the key that a refusal says is in use, and reports whether it helps to sign again.
-func (a *Admin) learn(partition uint16, err error) bool {
-	refused, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, denied.KidNotCurrent) {
-		return false
-	}
-	if _, ours := a.conn.Keyring.Key(denied.Slot(refused, 0)); !ours {
-		return false
-	}
-	a.conn.Keyring.Use(partition, denied.Slot(refused, 0))
-	return true
+	return token, nil
 }
 
 // keyFor finds the key to rotate to.

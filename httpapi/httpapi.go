@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/gateway"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 // Bounds of requests. They are part of the OpenAPI document.
@@ -95,6 +96,7 @@ type Handler struct {
 	admin   *admin.Admin
 	client  *client.Client
 	conn    *link.Connection
+	seeds   tokenkeys.Seeds
 	gateway *gateway.Gateway
 	workers workers
 	doctor  examinations
@@ -158,6 +160,7 @@ func New(cfg Config) (*Handler, error) {
 			return bad("AllowedOrigins: %v", err)
 		}
 	}
+	h.seeds = tokenkeys.Seeds{Keyring: h.conn.Keyring, Store: h.conn.Engine}
 	h.gateway = gateway.New(h.conn.Engine, cfg.Logger)
 	if cfg.History {
 		h.sampler.start()

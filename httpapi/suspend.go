@@ -115,7 +115,7 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 // suspendedOn makes the call that suspends, with the waitpoints that are pending and fresh ones.
 func (c *call) suspendedOn(f flowfabric.Fence, w *waitwords.Wanted,
 	pending map[string]uuid.UUID) (r engine.Suspended, err error) {
-	err = c.signing(f.Execution.Partition(), func() error {
+	err = c.signed(f.Execution.Partition(), func() error {
 		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason,
 			Timeout: w.Within, Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition,
 			Question: w.Question}

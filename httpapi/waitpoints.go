@@ -1,13 +1,11 @@
 package httpapi
 
 import (
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -26,28 +24,9 @@ type waitpointToken struct {
 	Token string `json:"token" jsonschema:"its bearer may answer: pass it on inside a step. Empty when the waitpoint is closed"`
 }
 
-// signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours
-// are declared, and the call is made again. A partition that signs with another key of ours says so, and the call is
-// made with that.
-func (c *call) signing(partition uint16, make func() error) error {
-	ring := c.h.conn.Keyring
-	for try := 0; ; try++ {
-		err := make()
-		if ring == nil || try == 3 {
-			return err
-		}
-		refusal, ok := errors.AsType[*flowfabric.Error](err)
-		switch {
-		case errors.Is(err, denied.NoTokenKeys):
-			if err := ring.Seed(c.ctx(), c.h.conn.Engine); err != nil {
-				return err
-			}
-		case ok && errors.Is(err, denied.KidNotCurrent) && ring.Has(denied.Slot(refusal, 0)):
-			ring.Use(partition, denied.Slot(refusal, 0))
-		default:
-			return err
-		}
-	}
+// signed makes a call that mints tokens and needs the partition to know a token key.
+func (c *call) signed(partition uint16, call func() error) error {
+	return c.h.conn.Keyring.Signed(partition, func() error { return c.h.seeds.Known(c.ctx(), call) })
 }
 
 func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointToken, error) {
@@ -62,7 +41,7 @@ func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointTo
 		return nil, invalid("/life_ms", "it is %d, want 1000..%d", b.LifeMs, (7 * 24 * time.Hour).Milliseconds())
 	}
 	var opened engine.Opened
-	err := c.signing(f.Execution.Partition(), func() error {
+	err := c.signed(f.Execution.Partition(), func() error {
 		minted, _, err := c.h.conn.Keyring.Mint(f.Execution, b.Key)
 		if err == nil {
 			opened, err = c.h.conn.Engine.CreatePendingWaitpoint(c.ctx(), f, b.Key, minted, life)

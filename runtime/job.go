@@ -79,7 +79,7 @@ func (j *job) work() {
 	}()
 	task, waits := handler.NewTask(tasks.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j,
-		Lease: held, Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
+		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
 		Logger: j.logger(),
 		Worker: &j.jobs.worker,
 	})

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -24,7 +25,7 @@ type jobs struct {
 	session  *session.Session
 	slots    *slots
 	watch    *watch
-	seeds    *tokenSeeds
+	seeds    *tokenkeys.Seeds
 	kinds    map[string]*served
 	instance string
 	log      *slog.Logger

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 // registrar is the part of the engine that knows which worker instances there are.
@@ -36,7 +37,7 @@ const (
 type membership struct {
 	store   registrar
 	watch   *watch // counts the handlers at work
-	seeds   *tokenSeeds
+	seeds   *tokenkeys.Seeds
 	log     *slog.Logger
 	ctx     context.Context  // of the calls
 	ttl     time.Duration    // of the registration
@@ -56,7 +57,7 @@ type membership struct {
 	taken   bool // and that was another process
 }
 
-func newMembership(r *run, w *Worker, seeds *tokenSeeds) *membership {
+func newMembership(r *run, w *Worker, seeds *tokenkeys.Seeds) *membership {
 	cfg := r.cfg
 	host, _ := os.Hostname() // unknown is shown as nothing
 	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting,
@@ -171,8 +172,8 @@ func (g *membership) register(ctx context.Context) error {
 	anew := err == nil && g.entered && !r.Renewed
 	g.mu.Unlock()
 	if anew { // perhaps the store was flushed: then nobody's token keys are known there
-		if err := g.seeds.again(ctx, g.seeds.count.Load()); err != nil {
-			g.log.Warn("flowfabric: the token keys could not be made known again; the next handler that waits tries it",
+		if err := g.seeds.Declare(ctx); err != nil {
+			g.log.Warn("flowfabric: the worker could not declare its token keys again; the next handler that waits tries again",
 				"error", err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 // run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the
@@ -62,7 +63,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 			OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
 			OnFire: r.watched.Fired, OnDeliver: r.watched.Delivered})
 	}
-	seeds := &tokenSeeds{keyring: w.keyring, store: s}
+	seeds := &tokenkeys.Seeds{Keyring: w.keyring, Store: s}
 	r.name = newMembership(r, w, seeds)
 	r.watch = &watch{health: r.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	r.name.watch = r.watch

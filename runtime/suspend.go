@@ -46,7 +46,7 @@ func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits ta
 		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:
-		j.jobs.seeds.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
+		j.jobs.seeds.Keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
 		*outcome = handler.Outcome{Kind: codes.OutcomeSuspend, Err: outcome.Err}
 	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
@@ -67,24 +67,27 @@ var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait 
 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, waits tasks.Waits) (reply engine.Suspended, err error) {
-	for try := 0; ; try++ {
-		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
-			return j.jobs.seeds.signing(ctx, func() error {
+	mint := func(*engine.Suspension) error { return nil } // q comes minted
+	err = j.jobs.seeds.Keyring.Signed(j.held.Fence().Execution.Partition(), func() error {
+		if err := mint(q); err != nil {
+			return err
+		}
+		mint = waits.Run().Remint
+		return j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
+			return j.jobs.seeds.Known(ctx, func() error {
 				reply, err = j.jobs.store.SuspendExecution(ctx, j.held.Fence(), *q)
 				return err
 			})
 		})
-		if try == 3 || !errors.Is(err, denied.KidNotCurrent) || !waits.Run().Remint(q, err) {
-			return reply, err
-		}
-	}
+	})
+	return reply, err
 }
 
 // CreatePendingWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
 	life time.Duration) (opened engine.Opened, err error) {
 	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
-		return j.jobs.seeds.signing(ctx, func() error {
+		return j.jobs.seeds.Known(ctx, func() error {
 			opened, err = j.jobs.store.CreatePendingWaitpoint(ctx, f, name, m, life)
 			return err
 		})

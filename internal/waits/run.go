@@ -312,30 +312,25 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 	return w, nil
 }
 
-// create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change
-// meanwhile.
-func (p *Run) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
-	fence := p.cfg.Claim.Fence
-	for try := 0; ; try++ {
+// create mints and stores a waitpoint.
+func (p *Run) create(ctx context.Context, key string, life time.Duration) (w engine.Opened, err error) {
+	fence, unsigned := p.cfg.Claim.Fence, false
+	err = p.cfg.Keyring.Signed(fence.Execution.Partition(), func() error {
 		m, _, err := p.cfg.Keyring.Mint(fence.Execution, key)
-		if err != nil {
-			return engine.Opened{}, err
+		if unsigned = err != nil; unsigned {
+			return err
 		}
 		if p.cfg.Opener == nil {
-			return engine.Opened{ID: m.ID, Key: key, Kid: m.Kid, Nonce: m.Nonce}, nil
+			w = engine.Opened{ID: m.ID, Key: key, Kid: m.Kid, Nonce: m.Nonce}
+			return nil
 		}
-		w, err := p.cfg.Opener.CreatePendingWaitpoint(ctx, fence, key, m, life)
-		if err == nil {
-			return w, nil
-		}
-		if try < maxRemints && p.learn(fence.Execution.Partition(), err) {
-			continue
-		}
-		if p.cfg.Refused != nil {
-			err = p.cfg.Refused(err)
-		}
-		return w, err
+		w, err = p.cfg.Opener.CreatePendingWaitpoint(ctx, fence, key, m, life)
+		return err
+	})
+	if err != nil && !unsigned && p.cfg.Refused != nil {
+		err = p.cfg.Refused(err)
 	}
+	return w, err
 }
 
 // token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the
@@ -373,19 +368,6 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 	return suspend.Token{}, nil
 }
 
-// learn notes the key that a refusal says is in use, and reports whether it helps to mint again.
-func (p *Run) learn(partition uint16, err error) bool {
-	refusal, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, denied.KidNotCurrent) || !p.cfg.Keyring.Has(denied.Slot(refusal, 0)) {
-		return false
-	}
-	p.cfg.Keyring.Use(partition, denied.Slot(refusal, 0))
-	return true
-}
-
-// maxRemints is how often keys may be rotated while one waitpoint is made.
-const maxRemints = 3
-
 // Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no
 // key.
 func (p *Run) Suspension(w *waitwords.Wanted) (engine.Suspension, error) {
@@ -408,21 +390,17 @@ func (p *Run) Suspension(w *waitwords.Wanted) (engine.Suspension, error) {
 	return q, nil
 }
 
-// Remint makes the fresh waitpoints of a suspension anew after a refusal that says which key is in use. It reports
-// false if that cannot help.
-func (p *Run) Remint(q *engine.Suspension, refusal error) bool {
-	if !p.learn(p.cfg.Claim.Fence.Execution.Partition(), refusal) {
-		return false
-	}
+// Remint makes the fresh waitpoints of a suspension anew, with the key that is in use now.
+func (p *Run) Remint(q *engine.Suspension) error {
 	for i, b := range q.Bindings {
 		if b.Pending {
 			continue
 		}
 		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, b.Key)
 		if err != nil {
-			return false
+			return err
 		}
 		q.Bindings[i].Minted = m
 	}
-	return true
+	return nil
 }
