@@ -52,8 +52,10 @@ func TestApproval(t *testing.T) {
 		if m := result(t, r); m.Text != want || m.Failed != (want != "paid") || m.Call != "c1" {
 			t.Errorf("%+v, want %s", m, want)
 		}
-		r.WantWaits("approve 1.1 refund")
-		r.WantSteps("model 1", "tool 1.1 refund", "model 2")
+		r.Want(fftest.Want{
+			Waits: []string{"approve 1.1 refund"},
+			Steps: []string{"model 1", "tool 1.1 refund", "model 2"},
+		})
 	}
 }
 
@@ -63,7 +65,7 @@ func TestNobodyIsAskedAboutBadArguments(t *testing.T) {
 	if m := result(t, r); !m.Failed || !strings.Contains(m.Text, "do not fit the schema") {
 		t.Errorf("%+v", m)
 	}
-	r.WantWaits()
+	r.Want(fftest.Want{Waits: []string{}})
 }
 
 // Tools that need no approval are done before anybody is asked, one question comes after the other, and nothing that

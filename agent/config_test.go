@@ -94,7 +94,7 @@ func TestTwoAgents(t *testing.T) {
 		return agent.Run(ctx, task,
 			agent.Config{Name: "write", Model: model, Messages: first.Messages, Prompt: "write it"})
 	}, "hello")
-	r.WantSteps("plan model 1", "plan tool 1.1 search", "plan model 2", "write model 1")
+	r.Want(fftest.Want{Steps: []string{"plan model 1", "plan tool 1.1 search", "plan model 2", "write model 1"}})
 	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"}`, "tool search c1: about x",
 		"assistant: a plan", "user: write it", "assistant: a book")
 	if r.Result.Turns != 1 || r.Result.Usage.Total() != 10 {

@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 					}
 					return got, err
 				}, "hello")
-			r.WantFailure(agent.CategoryLimit)
+			r.Want(fftest.Want{Failure: agent.CategoryLimit})
 			if len(r.Attempts) != 1 || limit == nil || limit.Limit != tc.limit || got.Turns != tc.turns ||
 				len(r.Steps) != tc.turns+tc.tools || got.Usage.Total() != int64(10*tc.turns) {
 				t.Errorf("%d attempts, %+v, %d turns, %d steps, %+v", len(r.Attempts), limit, got.Turns, len(r.Steps),
@@ -113,8 +113,7 @@ func TestSpending(t *testing.T) {
 				t.Errorf("%v", r.Spent)
 			}
 			if tc.hard < 20 {
-				r.WantFailure("budget_exceeded")
-				r.WantSteps("model 1", "tool 1.1 search")
+				r.Want(fftest.Want{Failure: "budget_exceeded", Steps: []string{"model 1", "tool 1.1 search"}})
 			} else if r.Err != nil {
 				t.Error(r.Err)
 			}

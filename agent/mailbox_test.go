@@ -107,8 +107,7 @@ func TestConversationsThatEnd(t *testing.T) {
 func TestConversationsWithALimit(t *testing.T) {
 	r := run(t, agent.Config{Model: &script{answers: []agent.Response{says("x")}}, Mailbox: "talk", Conversation: true,
 		MaxTurns: 1})
-	r.WantFailure(agent.CategoryLimit)
-	r.WantWaits()
+	r.Want(fftest.Want{Failure: agent.CategoryLimit, Waits: []string{}})
 }
 
 // Wherever the worker dies, a message between and one after is heard once, in the same place, and nothing recorded is

@@ -15,11 +15,11 @@ func TestRun(t *testing.T) {
 		says("high and low")}}
 	r := run(t, agent.Config{Model: model, System: "be brief", Tools: []agent.Tool{search(nil)}})
 	slices.SortFunc(r.Steps, func(a, b fftest.Step) int { return strings.Compare(a.Name, b.Name) }) // tools run at once
-	r.WantSteps("model 1", "model 2", "tool 1.1 search", "tool 1.2 search")
+	r.Want(fftest.Want{Steps: []string{"model 1", "model 2", "tool 1.1 search", "tool 1.2 search"}})
 	want := agent.Result{Text: "high and low", Usage: agent.Usage{Input: 14, Output: 6}, Turns: 2, Stop: agent.StopEnd,
 		Messages: r.Result.Messages}
 	r.WantResult(want)
 	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"tides"} search{"text":"bad"}`,
 		"tool search c1: about tides", "failed tool search c2: nothing is there", "assistant: high and low")
-	r.WantFrames("token", "high ", "and ", "low")
+	r.Want(fftest.Want{Frames: map[string][]string{"token": {"high ", "and ", "low"}}})
 }

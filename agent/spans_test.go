@@ -154,7 +154,7 @@ func TestSpansOfFailures(t *testing.T) {
 	model := agent.ModelFunc(func(context.Context, agent.Request, func(agent.Delta) error) (agent.Response, error) {
 		return agent.Response{}, agent.StatusError(503, 0, errors.New("hidden"))
 	})
-	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).WantFailure(agent.CategoryOverloaded)
+	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).Want(fftest.Want{Failure: agent.CategoryOverloaded})
 	for i, name := range []string{"invoke_agent clerk", "chat"} {
 		if s := r.spans[i]; s.name != name || s.status != codes.Error ||
 			s.attrs["error.type"] != agent.CategoryOverloaded || s.attrs["status"] != "" {
@@ -164,7 +164,7 @@ func TestSpansOfFailures(t *testing.T) {
 	r = &traces{}
 	tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { panic("hidden") })
 	run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}")}}, Tools: []agent.Tool{tool},
-		Tracer: r}).WantFailure("handler_panic")
+		Tracer: r}).Want(fftest.Want{Failure: "handler_panic"})
 	for _, s := range r.spans {
 		if panicked := s.attrs["error.type"] == "handler_panic"; s.ended != 1 || panicked != (s.name != "chat") {
 			t.Errorf("%s ended %d times after a panic: %v", s.name, s.ended, s.attrs)

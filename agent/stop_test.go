@@ -113,7 +113,7 @@ func TestToolsStoppedByTheirHandler(t *testing.T) {
 		}
 		return got, nil
 	}, "hello")
-	r.WantSteps("model 1")
+	r.Want(fftest.Want{Steps: []string{"model 1"}})
 }
 
 // An error of the model is for the retry policy; the next attempt asks again, and only what was not recorded.
@@ -159,7 +159,7 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		r := run(t, agent.Config{Model: &script{answers: []agent.Response{tc.answer}},
 			Tools: []agent.Tool{search(nil)}})
-		r.WantFailure(tc.category)
+		r.Want(fftest.Want{Failure: tc.category})
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || len(r.Steps) != 0 {
 			t.Errorf("%v, want %s", r.Err, want)
 		}

@@ -73,7 +73,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		if m := result(t, r); !m.Failed || !strings.Contains(m.Text, "there is no tool") || m.Tool != name {
 			t.Errorf("%q: %+v", name, m)
 		}
-		r.WantSteps("model 1", "tool 1.1 "+step, "model 2")
+		r.Want(fftest.Want{Steps: []string{"model 1", "tool 1.1 " + step, "model 2"}})
 	}
 }
 
@@ -155,8 +155,7 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 				}
 				return
 			}
-			r.WantFailure(tc.category)
-			r.WantSteps("model 1")
+			r.Want(fftest.Want{Failure: tc.category, Steps: []string{"model 1"}})
 		})
 	}
 	r := one(t, agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
@@ -183,11 +182,11 @@ func TestPanics(t *testing.T) {
 	for text, end := range map[string]func(){"oh no": func() { panic("oh no") }, "runtime.Goexit": runtime.Goexit} {
 		tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { end(); return "", nil })
 		r := one(t, tool, "x", "{}")
-		r.WantFailure("handler_panic")
+		r.Want(fftest.Want{Failure: "handler_panic"})
 		for _, n := range []int{2, 9} { // more than run at once
 			r = run(t, agent.Config{Model: &script{answers: []agent.Response{
 				wants(slices.Repeat([]string{"x", "{}"}, n)...), says("done")}}, Tools: []agent.Tool{tool}})
-			r.WantFailure("handler_panic")
+			r.Want(fftest.Want{Failure: "handler_panic"})
 			if !strings.Contains(r.Err.Error(), text) {
 				t.Error(r.Err)
 			}
@@ -230,7 +229,7 @@ func TestParallel(t *testing.T) {
 	calls[1] = `{"text":"stop"}`
 	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}},
 		Tools: []agent.Tool{tool}})
-	r.WantFailure("handler_error")
+	r.Want(fftest.Want{Failure: "handler_error"})
 	if len(r.Steps) != 6 { // the model's, and all tools but the first
 		t.Errorf("%d steps: %v", len(r.Steps), r.Steps)
 	}
@@ -283,7 +282,7 @@ func TestToolsSpend(t *testing.T) {
 			t.Errorf("%v spent", r.Spent)
 		}
 		if action == admission.HardFail {
-			r.WantFailure("budget_exceeded")
+			r.Want(fftest.Want{Failure: "budget_exceeded"})
 			continue
 		}
 		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 ||

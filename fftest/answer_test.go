@@ -68,12 +68,13 @@ func TestSignal(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(a.Handle, fftest.Signal("approve", "yes", client.SignalName("verdict"),
 		client.SignalSource("person", "anna"), flowfabric.IdempotencyKey("k1")).After(3*day)), "")
 	r.WantResult("yes")
-	r.WantSteps("draft", "publish")
-	r.WantWaits("approve")
-	r.WantCauses("signal")
-	r.WantAttempts(flowfabric.AttemptInitial)
-	r.WantSuspended(3*day, 3*day+time.Second)
-	r.WantElapsed(3*day, 3*day+2*time.Second)
+	r.Want(fftest.Want{
+		Steps:    []string{"draft", "publish"},
+		Waits:    []string{"approve: signal"},
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+	})
+	wantSuspended(t, r.Waits, 3*day, 3*day+time.Second)
+	r.Want(fftest.Want{Least: 3 * day, Most: 3*day + 2*time.Second})
 	a.once(t, "draft", "publish")
 	w := r.Waits[0]
 	if w.Reason != string(suspend.ReasonReview) || w.Answer == nil || len(w.Answer.Signals) != 1 {
@@ -93,8 +94,8 @@ func TestSignal(t *testing.T) {
 func TestSignalAtOnce(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes")), "")
 	r.WantResult("yes")
-	r.WantCauses("signal") // it was suspended, if only within a millisecond
-	r.WantSuspended(0, 100*time.Millisecond)
+	r.Want(fftest.Want{Waits: []string{"approve: signal"}}) // it was suspended, if only within a millisecond
+	wantSuspended(t, r.Waits, 0, 100*time.Millisecond)
 }
 
 func TestApproval(t *testing.T) {
@@ -109,10 +110,12 @@ func TestApproval(t *testing.T) {
 // An operator who only resumes gives no value: Await says so, Wait tells who it was.
 func TestResume(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Resume(flowfabric.By("bob"))), "")
-	r.WantState(flowfabric.Failed)
-	r.WantWaits("approve")
-	r.WantCauses("operator")
-	r.WantAttempts(flowfabric.AttemptInitial) // the answer is kept: a retry would be told the same
+	r.Want(fftest.Want{
+		State: flowfabric.Failed,
+		Waits: []string{"approve: operator"},
+		// the answer is kept: a retry would be told the same
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+	})
 	if r.Err == nil || !strings.Contains(r.Err.Error(), flowfabric.ErrNoSignal.Error()) {
 		t.Errorf("error %v", r.Err)
 	}
@@ -122,7 +125,7 @@ func TestResume(t *testing.T) {
 		return string(got.Cause) + " " + got.By, err
 	}, fftest.Resume(flowfabric.By("bob")).After(time.Hour)), "")
 	r.WantResult("operator bob")
-	r.WantSuspended(time.Hour, time.Hour+time.Second)
+	wantSuspended(t, r.Waits, time.Hour, time.Hour+time.Second)
 }
 
 // What each behaviour makes of a wait that nobody answers.
@@ -146,12 +149,10 @@ func TestTimeouts(t *testing.T) {
 				}
 				return "", told
 			}, "")
-			r.WantState(c.state)
-			r.WantWaits("approve")
-			r.WantCauses("timeout")
-			r.WantSuspended(4*day, 4*day+2*time.Second)
+			r.Want(fftest.Want{State: c.state, Waits: []string{"approve: timeout"}})
+			wantSuspended(t, r.Waits, 4*day, 4*day+2*time.Second)
 			if r.State == flowfabric.Failed || r.State == flowfabric.Expired {
-				r.WantFailure("suspension_timeout")
+				r.Want(fftest.Want{Failure: "suspension_timeout"})
 			}
 			if c.is != nil && !errors.Is(told, c.is) {
 				t.Errorf("the wait returned %v", told)
@@ -206,10 +207,9 @@ func TestEarlySignal(t *testing.T) {
 		return l.Handle(ctx, task, in)
 	}, "")
 	r.WantResult("quick")
-	r.WantWaits("reply")
-	r.WantCauses("already_satisfied")
-	r.WantSuspended(0, 0)
-	r.WantElapsed(0, time.Second)
+	r.Want(fftest.Want{Waits: []string{"reply: already_satisfied"}})
+	wantSuspended(t, r.Waits, 0, 0)
+	r.Want(fftest.Want{Most: time.Second})
 	if runs != 2 || len(r.Attempts) != 1 {
 		t.Errorf("%d runs in %d attempts, want 2 in one", runs, len(r.Attempts))
 	}
@@ -225,8 +225,8 @@ func TestTokenWeeksLater(t *testing.T) {
 	}}
 	r := fftest.Run(t, greet, l.Handle, "")
 	r.WantResult("slow")
-	r.WantCauses("signal")
-	r.WantSuspended(9*day, 9*day+time.Second)
+	r.Want(fftest.Want{Waits: []string{"reply: signal"}})
+	wantSuspended(t, r.Waits, 9*day, 9*day+time.Second)
 	if mails != 1 {
 		t.Errorf("%d mails", mails)
 	}
@@ -259,8 +259,11 @@ func TestClientSignals(t *testing.T) {
 		})
 		r := x.Wait()
 		r.WantResult("hi")
-		r.WantSuspended(10*time.Hour, 10*time.Hour+time.Second)
-		r.WantElapsed(10*time.Hour, 10*time.Hour+2*time.Second) // the nap has ended at once
+		wantSuspended(t, r.Waits, 10*time.Hour, 10*time.Hour+time.Second)
+		r.Want(fftest.Want{
+			Least: 10 * time.Hour,
+			Most:  10*time.Hour + 2*time.Second, // the nap has ended at once
+		})
 		wg.Wait()
 	})
 }
@@ -288,9 +291,11 @@ func TestLoop(t *testing.T) {
 		fftest.Approve("round-1", "b", flowfabric.By("bob")).After(day),
 		fftest.Signal("round-2", "c").After(time.Minute), fftest.Signal("round-3", "d")), "")
 	r.WantResult("a b c d")
-	r.WantWaits("round-0", "round-1", "round-2", "round-3")
-	r.WantSteps("note-round-0", "note-round-1", "note-round-2", "note-round-3")
-	r.WantSuspended(day+time.Minute, day+time.Minute+time.Second)
+	r.Want(fftest.Want{
+		Waits: []string{"round-0", "round-1", "round-2", "round-3"},
+		Steps: []string{"note-round-0", "note-round-1", "note-round-2", "note-round-3"},
+	})
+	wantSuspended(t, r.Waits, day+time.Minute, day+time.Minute+time.Second)
 	for name, n := range runs {
 		if n != 1 {
 			t.Errorf("step of %s was run %d times", name, n)
@@ -319,8 +324,8 @@ func TestAllOf(t *testing.T) {
 	r := fftest.Run(t, greet,
 		fftest.Answered(both, fftest.Signal("sales", "go").After(day), fftest.Signal("legal", "ok").After(2*day)), "")
 	r.WantResult("sales go, legal ok")
-	r.WantSuspended(2*day, 2*day+time.Second)
-	r.WantElapsed(2*day+time.Hour, 2*day+time.Hour+2*time.Second)
+	wantSuspended(t, r.Waits, 2*day, 2*day+time.Second)
+	r.Want(fftest.Want{Least: 2*day + time.Hour, Most: 2*day + time.Hour + 2*time.Second})
 }
 
 // The attempt's timeout stands still while it is suspended, and goes on where it was.
@@ -351,9 +356,12 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 		if want {
 			r.WantResult("yes")
 		} else {
-			r.WantFailure(codes.CategoryTimeout)
+			r.Want(fftest.Want{Failure: codes.CategoryTimeout})
 		}
-		r.WantElapsed(2*day+20*time.Second+min(after, 40*time.Second), 2*day+25*time.Second+min(after, 40*time.Second))
+		r.Want(fftest.Want{
+			Least: 2*day + 20*time.Second + min(after, 40*time.Second),
+			Most:  2*day + 25*time.Second + min(after, 40*time.Second),
+		})
 	}
 }
 
@@ -370,7 +378,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 		x.Answer(fftest.Signal("approve", "yes"))
 		r := x.Wait()
 		r.WantResult("yes")
-		r.WantAttempts(flowfabric.AttemptInitial)
+		r.Want(fftest.Want{Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial}})
 		a.once(t, "draft", "publish")
 	})
 }
@@ -398,8 +406,10 @@ func TestKilledAfterTheAnswer(t *testing.T) {
 		w.Kill()
 		r := x.Wait()
 		r.WantResult("yes")
-		r.WantWaits("approve")
-		r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptReclaim)
+		r.Want(fftest.Want{
+			Waits:    []string{"approve"},
+			Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptReclaim},
+		})
 		if !slices.Equal(answers, []string{"yes", "yes"}) {
 			t.Errorf("answers %q", answers)
 		}
@@ -468,21 +478,33 @@ func deciding(ctx context.Context, t *handler.Task, _ string) (string, error) {
 	return a.Choice, err
 }
 
-// What the Want methods about waits say when they are not met.
+// What Want says of waits that are not met.
 func TestWantWaitsComplains(t *testing.T) {
 	var c *complaints
 	synctest.Test(t, func(t *testing.T) {
 		c = &complaints{TB: t}
 		r := fftest.Run(c, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes").After(time.Hour)),
 			"")
-		r.WantWaits("approve")
+		r.Want(fftest.Want{Waits: []string{"approve"}})
 		if len(c.all) > 0 {
 			t.Errorf("complaints %q", c.all)
 		}
-		r.WantWaits()
-		r.WantCauses("timeout")
-		r.WantSuspended(0, time.Minute)
+		for _, waits := range [][]string{{}, {"approve: timeout"}, {"deny"}, {"approve", "deny"}} {
+			r.Want(fftest.Want{Waits: waits})
+		}
 	})
-	c.mention(t, `waits ["approve"], want []`, `waits ended by ["signal"], want ["timeout"]`, "suspended for 1h0m0",
-		"want 0s..1m0s")
+	c.mention(t, `waits ["approve: signal"], want []`, `waits ["approve: signal"], want ["approve: timeout"]`,
+		`waits ["approve: signal"], want ["deny"]`, `waits ["approve"], want ["approve" "deny"]`)
+}
+
+// wantSuspended demands that all waits together lasted at least and at most so long.
+func wantSuspended(t *testing.T, waits []fftest.Wait, least, most time.Duration) {
+	t.Helper()
+	total := time.Duration(0)
+	for _, w := range waits {
+		total += w.Lasted
+	}
+	if total < least || total > most {
+		t.Errorf("suspended for %s, want %s..%s", total, least, most)
+	}
 }

@@ -42,8 +42,10 @@ func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
 // A budget that fails who exceeds it, a handler that decides by itself, and one that stays within it.
 func TestBudgets(t *testing.T) {
 	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, admission.HardFail, 0)))
-	r.WantFailure(codes.CategoryOverBudget)
-	r.WantFrames("token", "x", "x", "x", "x", "x", "x")
+	r.Want(fftest.Want{
+		Failure: codes.CategoryOverBudget,
+		Frames:  map[string][]string{"token": {"x", "x", "x", "x", "x", "x"}},
+	})
 	if got := r.Spent["b"]["tokens"]; got != 5 {
 		t.Errorf("%d tokens spent, want 5", got)
 	}

@@ -56,16 +56,22 @@ func TestALimitOfAWaitForChildren(t *testing.T) {
 		x.Answer(fftest.Approve("go", "x", flowfabric.By("ann")))
 		r := x.Wait()
 		r.WantResult("1 completed")
-		r.WantWaits("parts", "go")
-		r.WantElapsed(25*time.Hour, 25*time.Hour+time.Minute)
+		r.Want(fftest.Want{
+			Waits: []string{"parts", "go"},
+			Least: 25 * time.Hour,
+			Most:  25*time.Hour + time.Minute,
+		})
 		child, err := w.Client().Execution(x.ID().Child("parts", "never")).Get(t.Context())
 		if err != nil || child.State.Public != flowfabric.Cancelled {
 			t.Errorf("the child that nobody answers is %s, %v", child.State.Public, err)
 		}
 
 		failed := fftest.Submit(w, patient, "fails").Wait()
-		failed.WantFailure("suspension_timeout")
-		failed.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute)
+		failed.Want(fftest.Want{
+			Failure: "suspension_timeout",
+			Least:   24 * time.Hour,
+			Most:    24*time.Hour + time.Minute,
+		})
 	})
 }
 
@@ -115,8 +121,7 @@ func TestCrashesOfAFanOut(t *testing.T) {
 		}
 	}, 0, func(r *fftest.Report[string]) {
 		r.WantResult("failed")
-		r.WantWaits("parts", "more")
-		r.WantSteps("tell")
+		r.Want(fftest.Want{Waits: []string{"parts", "more"}, Steps: []string{"tell"}})
 	})
 	if n < 10 {
 		t.Errorf("%d crashes", n)

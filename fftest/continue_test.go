@@ -74,7 +74,7 @@ func TestCrashesOfAnEndlessLoop(t *testing.T) {
 			if r.Err != nil || !slices.Equal(r.Result, want) {
 				t.Errorf("%s: heard %q, %v", r.Crash, r.Result, r.Err)
 			}
-			r.WantSteps()
+			r.Want(fftest.Want{Steps: []string{}})
 			died = append(died, r.Crash)
 		})
 	for _, when := range []string{"before", "after"} {
@@ -95,7 +95,7 @@ func TestContinueWithAnotherType(t *testing.T) {
 	r := fftest.Run(t, endless, func(context.Context, *handler.Task, round) ([]string, error) {
 		return nil, handler.Continue("x")
 	}, round{})
-	r.WantFailure(codes.CategoryHandlerError)
+	r.Want(fftest.Want{Failure: codes.CategoryHandlerError})
 	if len(r.Attempts) != 1 ||
 		!strings.Contains(fmt.Sprint(r.Err), "the input is a string, not what the definition takes") {
 		t.Errorf("%v after %d attempts", r.Err, len(r.Attempts))

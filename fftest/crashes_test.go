@@ -71,7 +71,7 @@ func TestCrashes(t *testing.T) {
 		return (&shop{fx: fx}).Handle
 	}, order{"pen"}, func(r *fftest.Report[receipt]) {
 		r.WantResult(receipt{"paid pen", 1})
-		r.WantSteps("charge", "mail")
+		r.Want(fftest.Want{Steps: []string{"charge", "mail"}})
 		if kept := r.Kept("log"); !slices.Equal(kept, []string{"charging", "mailing", "mailed"}) {
 			t.Errorf("%s: kept %q of %q", r.Crash, kept, r.Payloads("log"))
 		}
@@ -209,7 +209,7 @@ func TestCrashesFindsLostFramesAndOtherSteps(t *testing.T) {
 	c.mention(t, `steps []; undisturbed [{"only-first" "1"}]`, `token frame "only first" is missing`)
 }
 
-// What the Want methods say when they are not met.
+// What WantResult and Want say when they are not met.
 func TestWantComplains(t *testing.T) {
 	var c *complaints
 	synctest.Test(t, func(t *testing.T) {
@@ -218,28 +218,34 @@ func TestWantComplains(t *testing.T) {
 			return "yes", task.Frame(ctx, "token", "a")
 		}, "")
 		r.WantResult("yes")
-		r.WantFrames("token", "a")
+		r.Want(fftest.Want{Frames: map[string][]string{"token": {"a"}}})
 		if len(c.all) > 0 {
 			t.Errorf("complaints %q", c.all)
 		}
 		r.WantResult("no")
-		r.WantState(flowfabric.Failed)
-		r.WantFailure("weather")
-		r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
-		r.WantSteps("a")
-		r.WantFrames("token", "b")
-		r.WantElapsed(time.Hour, 2*time.Hour)
+		r.Want(fftest.Want{
+			State:    flowfabric.Failed,
+			Failure:  "weather",
+			Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry},
+			Steps:    []string{"a"},
+			Least:    time.Hour,
+			Most:     2 * time.Hour,
+			Frames:   map[string][]string{"token": {"b"}},
+		})
+		r.Want(fftest.Want{})
+		r.Want(fftest.Want{Frames: map[string][]string{}})
 		bad := fftest.Run(c, greet, func(context.Context, *handler.Task, string) (string, error) {
+			time.Sleep(time.Second)
 			return "", handler.Permanent(errors.New("rain"))
 		}, "")
 		bad.WantResult("yes")
-		bad.WantFailure("weather")
+		bad.Want(fftest.Want{Failure: "weather", Most: time.Millisecond})
 	})
 	want := []string{"result yes, want no", "state completed (completed), want failed",
 		"completed, want a failure of category weather",
 		"attempts [initial], want [initial retry]", `steps [], want ["a"]`, `token frames ["a"], want ["b"]`,
-		"want 1h0m0s..2h0m0s",
-		"no result: ", "failure of category handler_error (rain), want weather"}
+		"want at least 1h0m0s", "Want demands nothing", "Want demands nothing",
+		"no result: ", "failure of category handler_error (rain), want weather", "took 1s, want at most 1ms"}
 	if len(c.all) != len(want) {
 		t.Errorf("%d complaints, want %d: %q", len(c.all), len(want), c.all)
 	}

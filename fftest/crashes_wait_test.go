@@ -48,12 +48,13 @@ func TestCrashesAroundWaits(t *testing.T) {
 				}, "", func(r *fftest.Report[string]) {
 					if after > 0 {
 						r.WantResult("dear")
-						r.WantSteps("mail", "thank")
-						r.WantWaits("reply")
+						r.Want(fftest.Want{Steps: []string{"mail", "thank"}, Waits: []string{"reply"}})
 					} else {
 						r.WantResult("dear anna")
-						r.WantSteps("mail", "thank", "print")
-						r.WantWaits("reply", "review")
+						r.Want(fftest.Want{
+							Steps: []string{"mail", "thank", "print"},
+							Waits: []string{"reply", "review"},
+						})
 					}
 					died = append(died, r.Crash)
 				})
@@ -88,8 +89,8 @@ func TestCrashesAroundTimeouts(t *testing.T) {
 		}
 	}, "late", func(r *fftest.Report[string]) {
 		r.WantResult("late")
-		r.WantCauses("timeout")
-		r.WantSuspended(time.Hour, time.Hour+10*time.Second)
+		r.Want(fftest.Want{Waits: []string{"time: timeout"}})
+		wantSuspended(t, r.Waits, time.Hour, time.Hour+10*time.Second)
 	})
 }
 

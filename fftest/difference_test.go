@@ -63,9 +63,11 @@ func TestCrashesChecksOnce(t *testing.T) {
 			}
 		}, "", func(r *fftest.Report[string]) {
 			r.WantResult("no")
-			r.WantFrames("token", "b")
-			r.WantSteps("one")
-			r.WantState(flowfabric.Failed)
+			r.Want(fftest.Want{
+				Steps:  []string{"one"},
+				State:  flowfabric.Failed,
+				Frames: map[string][]string{"token": {"b"}},
+			})
 		})
 	})
 	if len(c.all) != 4 {

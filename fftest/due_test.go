@@ -280,7 +280,7 @@ func TestSleepBesideALongWait(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			x.Wait().WantElapsed(100*time.Hour, 100*time.Hour+time.Second)
+			x.Wait().Want(fftest.Want{Least: 100 * time.Hour, Most: 100*time.Hour + time.Second})
 		}()
 		time.Sleep(time.Minute) // it naps
 		w.Sleep(time.Hour)

@@ -102,7 +102,7 @@ func TestCrashesAllowsEffectsOfRetries(t *testing.T) {
 				return nil
 			}).setup(fx)
 		}, "x", func(r *fftest.Report[string]) {
-			r.WantState(flowfabric.Completed)
+			r.Want(fftest.Want{State: flowfabric.Completed})
 			if r.Snapshot.Retries != 2 {
 				t.Errorf("%d retries, want 2", r.Snapshot.Retries)
 			}

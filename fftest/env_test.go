@@ -59,7 +59,7 @@ func scenario(t *testing.T, cfg runtime.Config,
 			return
 		}
 		r.WantResult("worked")
-		r.WantSteps("a", "b", "c", "d", "e", "f")
+		r.Want(fftest.Want{Steps: []string{"a", "b", "c", "d", "e", "f"}})
 		for name, n := range work.steps {
 			if n != 1 {
 				t.Errorf("step %s was run to its end %d times", name, n)
@@ -89,7 +89,10 @@ func TestLoseLease(t *testing.T) {
 	if r.Snapshot.Retries != 0 || r.Snapshot.Reclaims != 1 {
 		t.Errorf("%d retries, %d reclaims", r.Snapshot.Retries, r.Snapshot.Reclaims)
 	}
-	r.WantElapsed(139*time.Second, 160*time.Second) // half of step c is lost, and about the lease time
+	r.Want(fftest.Want{
+		Least: 139 * time.Second,
+		Most:  160 * time.Second, // half of step c is lost, and about the lease time
+	})
 }
 
 func TestKill(t *testing.T) {
@@ -98,7 +101,10 @@ func TestKill(t *testing.T) {
 		r.Attempts[0].Worker == r.Attempts[1].Worker {
 		t.Errorf("attempts %+v", r.Attempts)
 	}
-	r.WantElapsed(149*time.Second, 175*time.Second) // the lease ran 30 s from its last renewal
+	r.Want(fftest.Want{
+		Least: 149 * time.Second,
+		Most:  175 * time.Second, // the lease ran 30 s from its last renewal
+	})
 }
 
 func TestDrainHandsBack(t *testing.T) {
@@ -110,15 +116,17 @@ func TestDrainHandsBack(t *testing.T) {
 		}
 	})
 	// The same attempt goes on, at once, elsewhere.
-	r.WantAttempts(flowfabric.AttemptInitial)
-	r.WantElapsed(135*time.Second, 136*time.Second) // half of step c, and the drain
+	r.Want(fftest.Want{
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+		Least:    135 * time.Second,
+		Most:     136 * time.Second, // half of step c, and the drain
+	})
 }
 
 func TestCancel(t *testing.T) {
 	r := scenario(t, runtime.Config{},
 		func(w *fftest.Env, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
-	r.WantState(flowfabric.Cancelled)
-	r.WantElapsed(50*time.Second, 51*time.Second)
+	r.Want(fftest.Want{State: flowfabric.Cancelled, Least: 50 * time.Second, Most: 51 * time.Second})
 	if !errors.Is(r.Err, flowfabric.ErrCancelled) || r.Snapshot.CancelReason != "stop it" {
 		t.Errorf("%v", r.Err)
 	}
@@ -184,8 +192,7 @@ func TestTheDeadWriteNothing(t *testing.T) {
 		w.Kill()
 		r := x.Wait()
 		r.WantResult("second")
-		r.WantSteps()
-		r.WantFrames("token")
+		r.Want(fftest.Want{Steps: []string{}, Frames: map[string][]string{"token": {}}})
 	})
 	if len(late) != 1 || late[0] == nil || !told.Equal(killed) {
 		t.Errorf("late step: %v; killed at %s, told at %s", late, killed, told)
@@ -220,14 +227,14 @@ func TestSeveral(t *testing.T) {
 		for _, d := range []string{"300h", "1m", "72h", "busy"} {
 			all = append(all, fftest.Submit(w, greet, d))
 		}
-		all[0].Wait().WantElapsed(300*time.Hour, 300*time.Hour+time.Second)
-		all[1].Wait().WantElapsed(time.Minute, time.Minute+time.Second)
-		all[2].Wait().WantElapsed(72*time.Hour, 72*time.Hour+time.Second)
-		all[3].Wait().WantElapsed(2*time.Minute, 2*time.Minute+time.Second)
+		all[0].Wait().Want(fftest.Want{Least: 300 * time.Hour, Most: 300*time.Hour + time.Second})
+		all[1].Wait().Want(fftest.Want{Least: time.Minute, Most: time.Minute + time.Second})
+		all[2].Wait().Want(fftest.Want{Least: 72 * time.Hour, Most: 72*time.Hour + time.Second})
+		all[3].Wait().Want(fftest.Want{Least: 2 * time.Minute, Most: 2*time.Minute + time.Second})
 		if took := time.Since(begin); took > 300*time.Hour+time.Minute {
 			t.Errorf("took %s", took)
 		}
-		fftest.Submit(w, greet, "bad").Wait().WantFailure(codes.CategoryHandlerError)
+		fftest.Submit(w, greet, "bad").Wait().Want(fftest.Want{Failure: codes.CategoryHandlerError})
 	})
 }
 
@@ -246,7 +253,7 @@ func TestSubmitWakesTheEnv(t *testing.T) {
 		go func() { waited <- later.Wait() }()
 		time.Sleep(10 * time.Hour)
 		now := fftest.Submit(w, greet, "now")
-		now.Wait().WantElapsed(0, time.Second)
-		(<-waited).WantElapsed(100*time.Hour, 100*time.Hour+time.Second)
+		now.Wait().Want(fftest.Want{Most: time.Second})
+		(<-waited).Want(fftest.Want{Least: 100 * time.Hour, Most: 100*time.Hour + time.Second})
 	})
 }

@@ -56,10 +56,13 @@ func ExampleRun() {
 	}}
 	r := fftest.Run(t, Write, writer.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"All about tides"})
-	r.WantSteps("draft", "mail")
-	r.WantFrames("token", "All about tides")
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
-	r.WantElapsed(24*time.Hour, 24*time.Hour+5*time.Second)
+	r.Want(fftest.Want{
+		Steps:    []string{"draft", "mail"},
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry},
+		Least:    24 * time.Hour,
+		Most:     24*time.Hour + 5*time.Second,
+		Frames:   map[string][]string{"token": {"All about tides"}},
+	})
 }
 
 // A scenario: the worker dies while the handler is at work.
@@ -72,7 +75,9 @@ func ExampleNew() {
 		x := fftest.Submit(w, Write, Draft{"tides"})
 		time.Sleep(24*time.Hour + 5*time.Second) // now it is mailing
 		w.Kill()
-		x.Wait().WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptReclaim)
+		x.Wait().Want(fftest.Want{
+			Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptReclaim},
+		})
 	})
 }
 
@@ -130,17 +135,17 @@ func ExampleAnswered() {
 	}}
 	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"All about tides"})
-	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
+	r.Want(fftest.Want{Least: 14 * 24 * time.Hour, Most: 14*24*time.Hour + 5*time.Second})
 
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))),
 		Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses("signal")
+	r.Want(fftest.Want{Waits: []string{"decision: signal"}})
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses("timeout")
+	r.Want(fftest.Want{Waits: []string{"decision: timeout"}})
 }
 
 // The same as a scenario: the worker dies while nobody has decided.
@@ -169,7 +174,7 @@ func TestApprovalExamples(t *testing.T) {
 	}}
 	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"All about tides"})
-	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
+	r.Want(fftest.Want{Least: 14 * 24 * time.Hour, Most: 14*24*time.Hour + 5*time.Second})
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
@@ -178,12 +183,15 @@ func TestApprovalExamples(t *testing.T) {
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))),
 		Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses("signal")
+	r.Want(fftest.Want{Waits: []string{"decision: signal"}})
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses("timeout")
-	r.WantElapsed(30*24*time.Hour, 30*24*time.Hour+2*time.Second)
+	r.Want(fftest.Want{
+		Waits: []string{"decision: timeout"},
+		Least: 30 * 24 * time.Hour,
+		Most:  30*24*time.Hour + 2*time.Second,
+	})
 
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(Publish, silent.Handle))
@@ -207,9 +215,12 @@ func TestExamples(t *testing.T) {
 	}}
 	r := fftest.Run(t, Write, writer.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"All about tides"})
-	r.WantSteps("draft", "mail")
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
-	r.WantElapsed(24*time.Hour, 24*time.Hour+5*time.Second)
+	r.Want(fftest.Want{
+		Steps:    []string{"draft", "mail"},
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry},
+		Least:    24 * time.Hour,
+		Most:     24*time.Hour + 5*time.Second,
+	})
 
 	mails := 0
 	n := fftest.Crashes(t, Write,
@@ -217,7 +228,10 @@ func TestExamples(t *testing.T) {
 			return (&Writer{Mail: func(string) error { mails++; fx.Did("mail"); return nil }}).Handle
 		}, Draft{"tides"}, func(r *fftest.Report[Verdict]) {
 			r.WantResult(Verdict{"All about tides"})
-			r.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute) // a crash costs the rest of a lease, not the day
+			r.Want(fftest.Want{
+				Least: 24 * time.Hour,
+				Most:  24*time.Hour + time.Minute, // a crash costs the rest of a lease, not the day
+			})
 		})
 	if mails <= n { // one a run, and more where the crash came between mail and record
 		t.Errorf("%d mails in %d disturbed runs", mails, n)

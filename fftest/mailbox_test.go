@@ -49,7 +49,7 @@ func TestCrashesWithMessages(t *testing.T) {
 				fftest.Send("user", "one"), fftest.Send("user", "bye"))
 		}, "", func(r *fftest.Report[string]) {
 			r.WantResult("hello approve one bye")
-			r.WantSteps("answer-0", "answer-1", "answer-2", "answer-3")
+			r.Want(fftest.Want{Steps: []string{"answer-0", "answer-1", "answer-2", "answer-3"}})
 			if len(r.Messages) != 4 {
 				t.Errorf("%d messages", len(r.Messages))
 			}

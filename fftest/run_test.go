@@ -45,12 +45,13 @@ func TestRunReports(t *testing.T) {
 		return text + task.Tags()["team.name"], task.Frame(ctx, "log", "done")
 	}, "you", flowfabric.Tags(map[string]string{"team.name": "!"}))
 	r.WantResult("hello you!")
-	r.WantState(flowfabric.Completed)
-	r.WantSteps("compose")
-	r.WantFrames("token", "hel", "lo")
-	r.WantFrames("log", "done")
-	r.WantAttempts(flowfabric.AttemptInitial)
-	r.WantElapsed(0, time.Second)
+	r.Want(fftest.Want{
+		State:    flowfabric.Completed,
+		Steps:    []string{"compose"},
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+		Most:     time.Second,
+		Frames:   map[string][]string{"token": {"hel", "lo"}, "log": {"done"}},
+	})
 	if r.Err != nil || string(r.Steps[0].Value) != `"hello you"` || r.Snapshot.Creator != "" ||
 		r.Frames[2].Sequence != 3 {
 		t.Errorf("%+v", r)
@@ -66,8 +67,11 @@ func TestRunDelays(t *testing.T) {
 		return "at last", nil
 	}, "")
 	r.WantResult("at last")
-	r.WantElapsed(24*time.Hour, 24*time.Hour+time.Second)
-	r.WantAttempts(flowfabric.AttemptInitial) // a delay goes on with the same attempt
+	r.Want(fftest.Want{
+		Least:    24 * time.Hour,
+		Most:     24*time.Hour + time.Second,
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial}, // a delay goes on with the same attempt
+	})
 }
 
 // Three retries after 1 s, 2 s, 4 s, each ± 20 %, and then a dead letter.
@@ -77,9 +81,13 @@ func TestRunRetries(t *testing.T) {
 		began = append(began, time.Now())
 		return "", handler.Category("weather", errors.New("rain"))
 	}, "")
-	r.WantState(flowfabric.Failed)
-	r.WantFailure("weather")
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
+	r.Want(fftest.Want{
+		State:   flowfabric.Failed,
+		Failure: "weather",
+		Attempts: []flowfabric.AttemptType{
+			flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry, flowfabric.AttemptRetry,
+		},
+	})
 	if len(began) != 4 {
 		t.Fatalf("%d runs", len(began))
 	}
@@ -109,9 +117,12 @@ func TestRunTimesOut(t *testing.T) {
 		causes = append(causes, context.Cause(ctx))
 		return "", ctx.Err()
 	}, "")
-	r.WantFailure(codes.CategoryTimeout)
-	r.WantElapsed(52*time.Minute, 77*time.Minute) // the pause is an hour ± 20 %
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
+	r.Want(fftest.Want{
+		Failure:  codes.CategoryTimeout,
+		Least:    52 * time.Minute,
+		Most:     77 * time.Minute, // the pause is an hour ± 20 %
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry},
+	})
 	if len(causes) != 2 || !errors.Is(causes[0], flowfabric.ErrAttemptTimeout) ||
 		!errors.Is(causes[1], flowfabric.ErrAttemptTimeout) {
 		t.Errorf("causes %v", causes)
@@ -125,8 +136,11 @@ func TestRunHitsDeadline(t *testing.T) {
 		cause = context.Cause(ctx)
 		return "", ctx.Err()
 	}, "", flowfabric.Deadline(3*time.Minute))
-	r.WantState(flowfabric.Expired)
-	r.WantElapsed(3*time.Minute, 3*time.Minute+2*time.Second)
+	r.Want(fftest.Want{
+		State: flowfabric.Expired,
+		Least: 3 * time.Minute,
+		Most:  3*time.Minute + 2*time.Second,
+	})
 	if !errors.Is(cause, flowfabric.ErrDeadline) {
 		t.Errorf("cause %v", cause)
 	}
@@ -137,20 +151,25 @@ func TestRunExpiresInADelay(t *testing.T) {
 	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
 		return "", handler.Delay(1000 * time.Hour)
 	}, "", flowfabric.Deadline(500*time.Hour))
-	r.WantState(flowfabric.Expired)
-	r.WantElapsed(500*time.Hour, 500*time.Hour+2*time.Second)
+	r.Want(fftest.Want{
+		State: flowfabric.Expired,
+		Least: 500 * time.Hour,
+		Most:  500*time.Hour + 2*time.Second,
+	})
 }
 
 func TestRunOtherEnds(t *testing.T) {
 	fails := func(err error) func(context.Context, *handler.Task, string) (string, error) {
 		return func(context.Context, *handler.Task, string) (string, error) { return "", err }
 	}
-	fftest.Run(t, greet, fails(handler.Cancel("enough")), "").WantState(flowfabric.Cancelled)
+	fftest.Run(t, greet, fails(handler.Cancel("enough")), "").Want(fftest.Want{State: flowfabric.Cancelled})
 	r := fftest.Run(t, greet, fails(handler.Permanent(errors.New("no"))), "")
-	r.WantFailure(codes.CategoryHandlerError)
-	r.WantAttempts(flowfabric.AttemptInitial)
+	r.Want(fftest.Want{
+		Failure:  codes.CategoryHandlerError,
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+	})
 	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") },
-		"").WantFailure(codes.CategoryPanic)
+		"").Want(fftest.Want{Failure: codes.CategoryPanic})
 }
 
 // A definition's own lane and capabilities are served without being told.

@@ -39,7 +39,7 @@ func TestReportTellsWhatIsRepeated(t *testing.T) {
 		return runs, errors.Join(say(ctx, task, "one", "a"), say(ctx, task, "two", "b", "c"))
 	}, "x")
 	r.WantResult(3)
-	r.WantFrames("token", "a", "b", "b", "b", "c")
+	r.Want(fftest.Want{Frames: map[string][]string{"token": {"a", "b", "b", "b", "c"}}})
 	if kept := r.Kept("token"); !slices.Equal(kept, []string{"a", "b", "c"}) {
 		t.Errorf("kept %q, want a b c", kept)
 	}

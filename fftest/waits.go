@@ -103,47 +103,6 @@ func take(all *[]suspend.Result, name string, at time.Time) *suspend.Result {
 	return &a
 }
 
-// suspended is how much virtual time the execution was suspended for, all waits together.
-func (r *Report[Out]) suspended() (total time.Duration) {
-	for _, w := range r.Waits {
-		total += w.Lasted
-	}
-	return total
-}
-
-// WantWaits demands that the execution waited under these names, in this order, and no others.
-func (r *Report[Out]) WantWaits(names ...string) {
-	r.t.Helper()
-	var got []string
-	for _, w := range r.Waits {
-		got = append(got, w.Name)
-	}
-	if !slices.Equal(got, names) {
-		r.errorf("waits", "waits %q, want %q", got, names)
-	}
-}
-
-// WantCauses demands that this is what ended the execution's waits, in their order: see Wait.Cause.
-func (r *Report[Out]) WantCauses(causes ...suspend.Cause) {
-	r.t.Helper()
-	var got []suspend.Cause
-	for _, w := range r.Waits {
-		got = append(got, w.Cause)
-	}
-	if !slices.Equal(got, causes) {
-		r.errorf("causes", "waits ended by %q, want %q", got, causes)
-	}
-}
-
-// WantSuspended demands that the execution was suspended for at least and at most so much virtual time, all waits
-// together.
-func (r *Report[Out]) WantSuspended(least, most time.Duration) {
-	r.t.Helper()
-	if total := r.suspended(); total < least || total > most {
-		r.errorf("suspended", "suspended for %s, want %s..%s", total, least, most)
-	}
-}
-
 // compareWaits holds the waits of a disturbed run against those of the undisturbed one. Whether a signal came before
 // the suspension or after it may change with the time that a crash costs; what it said may not.
 func compareWaits[Out any](base, r *Report[Out]) {

@@ -146,8 +146,10 @@ func TestSendInvoice(t *testing.T) {
 	}}
 	r := fftest.Run(t, SendInvoice, mailer.Handle, Invoice{17, "anna@example.com"})
 	r.WantResult(Receipt{"m-1"})
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
-	r.WantSteps("send")
+	r.Want(fftest.Want{
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry},
+		Steps:    []string{"send"},
+	})
 }
 
 // The worker dies before and after each of its writes: the mail is never lost, and not sent again once that is known.

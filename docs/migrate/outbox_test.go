@@ -208,7 +208,7 @@ func TestBook(t *testing.T) {
 				return Receipt{}, err
 			}
 		}, Invoice{17, "anna@example.com"}, func(r *fftest.Report[Receipt]) {
-			r.WantState(flowfabric.Completed)
+			r.Want(fftest.Want{State: flowfabric.Completed})
 			if store.books != 1 {
 				t.Errorf("%s: booked %d times", r.Crash, store.books)
 			}

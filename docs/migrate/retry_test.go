@@ -122,8 +122,7 @@ func TestDecide(t *testing.T) {
 		"other":     {flowfabric.Failed, 4, 5 * time.Second, 12 * time.Second}, // 1 s, 2 s, 4 s, each ±20 %
 	} {
 		r := fftest.Run(t, Charge, handle, in)
-		r.WantState(want.state)
-		r.WantElapsed(want.least, want.most)
+		r.Want(fftest.Want{State: want.state, Least: want.least, Most: want.most})
 		if len(r.Attempts) != want.attempts {
 			t.Errorf("%s: %d attempts", in, len(r.Attempts))
 		}
@@ -136,8 +135,11 @@ func TestDecide(t *testing.T) {
 		return runs, nil
 	}, "closed")
 	r.WantResult(6)
-	r.WantAttempts(flowfabric.AttemptInitial) // five delays, and still the first attempt
-	r.WantElapsed(60*time.Hour, 60*time.Hour+10*time.Second)
+	r.Want(fftest.Want{
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial}, // five delays, and still the first attempt
+		Least:    60 * time.Hour,
+		Most:     60*time.Hour + 10*time.Second,
+	})
 }
 
 func TestMiddleware(t *testing.T) {
@@ -154,8 +156,11 @@ func TestMiddleware(t *testing.T) {
 				return 0, errors.New("no power")
 			}))
 		r := fftest.Submit(w, Charge, "x").Wait()
-		r.WantState(flowfabric.Failed)
-		r.WantElapsed(98*time.Second, 103*time.Second) // 1 + 16 + 81
+		r.Want(fftest.Want{
+			State: flowfabric.Failed,
+			Least: 98 * time.Second,
+			Most:  103 * time.Second, // 1 + 16 + 81
+		})
 		want := []string{"charge 0 handler_error: no power", "charge 1 handler_error: no power",
 			"charge 2 handler_panic: panic: no till", "charge 3 handler_error: no power"}
 		if !slices.Equal(told, want) {

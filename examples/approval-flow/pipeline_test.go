@@ -41,8 +41,10 @@ func release(t *testing.T, in Request, effects []string, people ...fftest.Answer
 	var done []string
 	r := fftest.Run(t, Release, fftest.Answered(quick(func(effect string) { done = append(done, effect) }), people...),
 		in)
-	r.WantSteps(effects...)
-	r.WantAttempts(flowfabric.AttemptInitial) // waiting is no new attempt
+	r.Want(fftest.Want{
+		Steps:    effects,
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial}, // waiting is no new attempt
+	})
 	if !slices.Equal(done, effects) {
 		t.Errorf("done: %q, want %q", done, effects)
 	}
@@ -53,9 +55,14 @@ func TestDeploysWhenBothHaveApproved(t *testing.T) {
 	r := release(t, request, append(asked, "deploy"), says("raj", approve, "").After(20*time.Minute),
 		says("ivy", approve, "at last").After(40*time.Minute))
 	r.WantResult(Verdict{Deployed: true, Image: "shop:1.0", By: []string{"raj", "ivy"}})
-	r.WantElapsed(40*time.Minute, 41*time.Minute)
-	r.WantFrames("build", "compile 214 packages", "run 1,902 tests", "push image shop:1.0")
-	r.WantFrames("ask", "ivy", "raj")
+	r.Want(fftest.Want{
+		Least: 40 * time.Minute,
+		Most:  41 * time.Minute,
+		Frames: map[string][]string{
+			"build": {"compile 214 packages", "run 1,902 tests", "push image shop:1.0"},
+			"ask":   {"ivy", "raj"},
+		},
+	})
 	plan := r.Payloads("plan")
 	if deployed := r.Payloads("deploy"); len(plan) == 0 || len(deployed) == 0 || deployed[0] != "carry out "+
 		plan[len(plan)-1] {
@@ -74,7 +81,7 @@ func TestOneApproverTwiceIsNotTwo(t *testing.T) {
 		fftest.Signal("ivy", nil, client.SignalName(approve),
 			client.SignalSource("person", "raj")).After(2*time.Minute))
 	r.WantResult(Verdict{Image: "shop:1.0", Reason: "deadline"})
-	r.WantElapsed(time.Hour, time.Hour+time.Minute)
+	r.Want(fftest.Want{Least: time.Hour, Most: time.Hour + time.Minute})
 }
 
 // A signal of another name approves nothing, from any sender.
@@ -109,7 +116,7 @@ func TestDeadline(t *testing.T) {
 	for _, people := range [][]fftest.Answer{nil, {says("ivy", approve, "")}} {
 		r := release(t, request, asked, people...)
 		r.WantResult(Verdict{Image: "shop:1.0", Reason: "deadline"})
-		r.WantElapsed(time.Hour, time.Hour+time.Minute)
+		r.Want(fftest.Want{Least: time.Hour, Most: time.Hour + time.Minute})
 	}
 }
 
@@ -133,7 +140,7 @@ func TestEarlyApprovalsCount(t *testing.T) {
 		return p.Handle(ctx, t, in)
 	}, request)
 	r.WantResult(Verdict{Deployed: true, Image: "shop:1.0", By: []string{"ivy", "raj"}})
-	r.WantElapsed(0, time.Second)
+	r.Want(fftest.Want{Most: time.Second})
 }
 
 // The worker dies before and after every call to the server, in every way the pipeline can end: the verdict is the

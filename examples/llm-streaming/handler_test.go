@@ -47,10 +47,13 @@ func TestHandleGoesOnAfterWhatIsRecorded(t *testing.T) {
 	model := &counting{fail: 2}
 	r := fftest.Run(t, Generate, NewGenerator(model).Handle, countToThree)
 	r.WantResult(Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15, Attempt: 2})
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
-	r.WantSteps("part-1", "part-2", "part-3")
-	r.WantFrames(frameToken, " p1", ".", " p2", " p2", ".", " p3", ".")
-	r.WantElapsed(400*time.Millisecond, 650*time.Millisecond) // the first retry comes after 500 ms ± 20 %
+	r.Want(fftest.Want{
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry},
+		Steps:    []string{"part-1", "part-2", "part-3"},
+		Least:    400 * time.Millisecond,
+		Most:     650 * time.Millisecond, // the first retry comes after 500 ms ± 20 %
+		Frames:   map[string][]string{frameToken: {" p1", ".", " p2", " p2", ".", " p3", "."}},
+	})
 	if model.parts != 4 {
 		t.Errorf("the model made %d parts, want 4: the second one twice", model.parts)
 	}
@@ -68,7 +71,7 @@ func TestHandleSurvivesCrashes(t *testing.T) {
 			want := Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15,
 				Attempt: uint32(len(r.Attempts))}
 			r.WantResult(want)
-			r.WantSteps("part-1", "part-2", "part-3")
+			r.Want(fftest.Want{Steps: []string{"part-1", "part-2", "part-3"}})
 			if kept := r.Kept(frameToken); !slices.Equal(kept, eachOnce) {
 				t.Errorf("%s: kept %q, want %q", r.Crash, kept, eachOnce)
 			}
@@ -82,8 +85,10 @@ func TestHandleRefusesBadPrompts(t *testing.T) {
 	for _, in := range []Prompt{{Text: " ", MaxTokens: 1}, {Text: "x"}, {Text: "x", MaxTokens: maxTokens + 1}} {
 		model := &counting{}
 		r := fftest.Run(t, Generate, NewGenerator(model).Handle, in)
-		r.WantFailure("handler_error")
-		r.WantAttempts(flowfabric.AttemptInitial)
+		r.Want(fftest.Want{
+			Failure:  "handler_error",
+			Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+		})
 		if model.parts != 0 {
 			t.Errorf("%+v: the model was asked", in)
 		}

@@ -79,14 +79,16 @@ func TestFaults(t *testing.T) {
 	var heard []error
 	r := fftest.Run(t, CountWords, counter(&heard).Handle, Part{flaky[0], "once more"})
 	r.WantResult(Count{Words: 2, Times: map[string]int{"once": 1, "more": 1}})
-	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
+	r.Want(fftest.Want{Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry}})
 	if len(heard) != 2 || !errors.Is(heard[0], errBusy) || heard[1] != nil {
 		t.Errorf("heard %v", heard)
 	}
 	heard = nil
 	r = fftest.Run(t, CountWords, counter(&heard).Handle, Part{broken, "never"})
-	r.WantFailure("handler_error")
-	r.WantAttempts(flowfabric.AttemptInitial)
+	r.Want(fftest.Want{
+		Failure:  "handler_error",
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+	})
 	if len(heard) != 1 || !errors.Is(heard[0], errDamaged) {
 		t.Errorf("heard %v", heard)
 	}

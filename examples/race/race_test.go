@@ -48,9 +48,9 @@ func TestRacerStreams(t *testing.T) {
 	}}
 	r := fftest.Run(t, Ask, racer.Handle, Question{"How should a man live?", "tortoise", 4})
 	r.WantResult(Answer{Provider: "tortoise", Text: "Why should we live", Tokens: 4})
-	r.WantFrames(frameToken, "Why", " should", " we", " live")
+	r.Want(fftest.Want{Frames: map[string][]string{frameToken: {"Why", " should", " we", " live"}}})
 
-	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).WantFailure("handler_error")
+	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).Want(fftest.Want{Failure: "handler_error"})
 }
 
 // A racer that is cancelled in the middle of its answer hears of it where it is.
@@ -86,8 +86,10 @@ func TestRacerIsCutOff(t *testing.T) {
 
 func TestNothingToPublish(t *testing.T) {
 	r := fftest.Run(t, Publish, first, Headline{"How?"})
-	r.WantFailure("handler_error")
-	r.WantAttempts(flowfabric.AttemptInitial)
+	r.Want(fftest.Want{
+		Failure:  "handler_error",
+		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
+	})
 }
 
 func TestEveryBookIsLongEnough(t *testing.T) {

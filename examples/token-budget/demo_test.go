@@ -138,7 +138,7 @@ func TestHandler(t *testing.T) {
 		Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
 	g := NewGenerator(Model{Pace: time.Second})
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
-	r.WantFailure("budget_exceeded")
+	r.Want(fftest.Want{Failure: "budget_exceeded"})
 	if got := r.Spent["b"][dimension]; got != 7 {
 		t.Errorf("%d %s spent, want 7", got, dimension)
 	}
@@ -146,9 +146,9 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%d frames in %d attempts and %s", len(r.Frames), len(r.Attempts), r.Elapsed)
 	}
 	r = fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 7}, fftest.Budgets(budget))
-	r.WantState(flowfabric.Completed)
+	r.Want(fftest.Want{State: flowfabric.Completed})
 	for _, in := range []Prompt{{Book: "alice"}, {Book: "none", Tokens: 1}, {Book: "alice", Tokens: maxTokens + 1},
 		{Book: "alice", Tokens: 1, Skip: -1}} {
-		fftest.Run(t, Generate, g.Handle, in).WantState(flowfabric.Failed)
+		fftest.Run(t, Generate, g.Handle, in).Want(fftest.Want{State: flowfabric.Failed})
 	}
 }
