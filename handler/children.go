@@ -61,7 +61,7 @@ func (c *children) begin() {
 // answered is false if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this
 // run, or inside a step; code task_consumed after the handler returned.
 func (c *children) ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
-	if err := validateName("wait", wait); err != nil {
+	if err := waitwords.CheckName(wait); err != nil {
 		return nil, false, err
 	}
 	if step := c.t.insideStep(ctx); step != "" {

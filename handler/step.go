@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 const (
@@ -120,7 +121,7 @@ func (t *Task) insideStep(ctx context.Context) string {
 
 // ask takes a name for this run and returns what is recorded under it.
 func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
-	if err := validateName("step", name); err != nil {
+	if err := valid.Printable("step name", name, limits.MaxStepName); err != nil {
 		return nil, false, err
 	}
 	if outer := t.insideStep(ctx); outer != "" {
@@ -146,21 +147,6 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	t.asked[name] = struct{}{}
 	recorded, found = t.steps[name]
 	return recorded, found, nil
-}
-
-// validateName accepts 1..128 bytes of printable ASCII.
-func validateName(what, name string) error {
-	if name == "" || len(name) > maxStepName {
-		return fmt.Errorf("%w: %s name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name,
-			len(name), maxStepName)
-	}
-	for i := range len(name) {
-		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: %s name %.80q has byte %#02x at %d, want printable ASCII",
-				flowfabric.ErrInvalidInput, what, name, name[i], i)
-		}
-	}
-	return nil
 }
 
 // recall decodes a recorded value. It will not decode next time either, unless only a key was missing.

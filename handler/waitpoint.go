@@ -2,12 +2,10 @@ package handler
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -28,10 +26,8 @@ func (t *Task) Pending(ctx context.Context, key string, life time.Duration) (tok
 	if err := waitwords.CheckName(key); err != nil {
 		return suspend.Token{}, err
 	}
-	if life < limits.MinWaitpointLife || life > limits.MaxWaitpointLife {
-		return suspend.Token{}, fmt.Errorf(
-			"%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)",
-			flowfabric.ErrInvalidInput, key, life, limits.MinWaitpointLife, limits.MaxWaitpointLife)
+	if err := valid.WaitpointLife(key, life); err != nil {
+		return suspend.Token{}, err
 	}
 	return t.ownWaits().Pending(ctx, key, life)
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +28,6 @@ import (
 
 // Bounds of workers that speak HTTP.
 const (
-	defaultLease  = 30 * time.Second
 	leastLease    = 2 * time.Second
 	mostLease     = 10 * time.Minute
 	mostClaimWait = 30 * time.Second
@@ -125,22 +124,6 @@ func (w *workers) forget(id string) {
 	delete(w.known, id)
 }
 
-// checkNames checks a list of names of a worker.
-func checkNames(field string, list []string, least int) error {
-	if len(list) < least || len(list) > maxServes {
-		return invalid("/"+field, "it has %d names, want %d..%d", len(list), least, maxServes)
-	}
-	for i, name := range list {
-		if name == offer.AllNamespaces && field == "namespaces" {
-			continue
-		}
-		if err := valid.Name(field, name); err != nil {
-			return invalid(fmt.Sprintf("/%s/%d", field, i), "%.80q is no name: 1..64 bytes", name)
-		}
-	}
-	return nil
-}
-
 // info checks what a worker says, and fills in what it does not.
 func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 	none := flowfabric.WorkerInfo{}
@@ -150,18 +133,21 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 		return none, invalid("/name", "it is %.64q, want 1..%d of A-Z a-z 0-9 . _ -", b.Name, maxWorkerName)
 	}
 	if len(b.Lanes) == 0 {
-		b.Lanes = []string{"default"}
+		b.Lanes = []string{limits.DefaultLane}
 	}
 	if len(b.Namespaces) == 0 {
 		if b.Namespaces = c.who.Namespaces; len(b.Namespaces) == 0 {
 			b.Namespaces = []string{c.h.conn.Namespace}
 		}
 	}
-	for _, err := range []error{checkNames("kinds", b.Kinds, 1), checkNames("lanes", b.Lanes, 1),
-		checkNames("namespaces", b.Namespaces, 1), checkNames("capabilities", b.Capabilities, 0)} {
-		if err != nil {
-			return none, err
+	for field, list := range map[string][]string{"kinds": b.Kinds, "lanes": b.Lanes} {
+		if len(list) < 1 || len(list) > maxServes {
+			return none, invalid("/"+field, "it has %d names, want 1..%d", len(list), maxServes)
 		}
+	}
+	b.Concurrency = cmp.Or(b.Concurrency, 1)
+	if err := valid.Worker(&b.WorkerInfo); err != nil {
+		return none, misdeclared(err)
 	}
 	for _, name := range b.Namespaces {
 		if !c.who.may(name) {
@@ -169,34 +155,27 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 				Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
 		}
 	}
-	for _, lane := range slices.Sorted(maps.Keys(b.LaneWeights)) {
-		switch n := b.LaneWeights[lane]; {
-		case !slices.Contains(b.Lanes, lane):
-			return none, invalid("/lane_weights", "it names lane %.64q, which is not among lanes", lane)
-		case n < 1 || n > limits.MaxLaneWeight:
-			return none, invalid("/lane_weights", "lane %.64q has %d, want 1..%d", lane, n, limits.MaxLaneWeight)
-		}
-	}
-	var err error
-	if b.Capabilities, err = valid.Capabilities(b.Capabilities); err != nil {
-		return none, invalid("/capabilities", "%v", err)
-	}
-	b.Lease = cmp.Or(b.Lease, flowfabric.Millis(defaultLease))
+	b.Lease = cmp.Or(b.Lease, flowfabric.Millis(limits.DefaultLeaseTTL))
 	if lease := time.Duration(b.Lease); lease < leastLease || lease > mostLease {
 		return none, invalid("/lease_ms", "it is %d, want %d..%d", lease.Milliseconds(), leastLease.Milliseconds(),
 			mostLease.Milliseconds())
 	}
-	if b.Concurrency < 0 || b.Concurrency > 10_000 {
-		return none, invalid("/concurrency", "it is %d, want 1..10000", b.Concurrency)
-	}
-	if len(b.Version) > 256 {
-		return none, invalid("/version", "it has %d bytes, want at most 256", len(b.Version))
-	}
-	if len(b.Labels) > 32 {
-		return none, invalid("/labels", "there are %d, want at most 32", len(b.Labels))
-	}
-	b.Pool, b.Host, b.Concurrency, b.StartedAt = b.Name, "api", max(1, b.Concurrency), time.Now()
+	b.Pool, b.Host, b.StartedAt = b.Name, "api", time.Now()
 	return b.WorkerInfo, nil
+}
+
+// misdeclared names the member of the body that [valid.Worker] refuses.
+func misdeclared(err error) error {
+	wrong, ok := errors.AsType[*valid.WorkerError](err)
+	if !ok {
+		return err
+	}
+	f, _ := of[flowfabric.WorkerInfo]().FieldByName(wrong.Field)
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if wrong.Item != "" && f.Type.Kind() == reflect.Slice {
+		return invalid("/"+name+"/"+wrong.Item, "it %s", wrong.Detail)
+	}
+	return invalid("/"+name, "%s %s", cmp.Or(wrong.Item, "it"), wrong.Detail)
 }
 
 func (c *call) openWorker() error {

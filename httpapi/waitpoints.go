@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 type waitpointBody struct {
@@ -37,8 +38,8 @@ func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointTo
 	if b.LifeMs != 0 {
 		life = ms(b.LifeMs)
 	}
-	if life < time.Second || life > 7*24*time.Hour {
-		return nil, invalid("/life_ms", "it is %d, want 1000..%d", b.LifeMs, (7 * 24 * time.Hour).Milliseconds())
+	if err := valid.WaitpointLife(b.Key, life); err != nil {
+		return nil, invalid("/life_ms", "%v", err)
 	}
 	var opened engine.Opened
 	err := c.signed(f.Execution.Partition(), func() error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -15,7 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -151,8 +152,8 @@ func value(v json.RawMessage) []byte {
 }
 
 func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, error) {
-	if len(b.Frames) < 1 || len(b.Frames) > 100 {
-		return nil, invalid("/frames", "there are %d, want 1..100", len(b.Frames))
+	if len(b.Frames) < 1 || len(b.Frames) > limits.MaxAppendFrames {
+		return nil, invalid("/frames", "there are %d, want 1..%d", len(b.Frames), limits.MaxAppendFrames)
 	}
 	if b.First < 1 {
 		return nil, invalid("/first",
@@ -160,12 +161,6 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 	}
 	frames := make([]stream.Frame, len(b.Frames))
 	for i, x := range b.Frames {
-		if len(x.Correlation) > limits.MaxCorrelation || len(x.Source) > limits.MaxFrameSource ||
-			strings.Contains(x.Correlation+x.Source, engine.UnitSeparator) {
-			return nil, invalid(fmt.Sprintf("/frames/%d", i),
-				"correlation has %d bytes, source %d, want at most %d and %d, without U+001F", len(x.Correlation),
-				len(x.Source), limits.MaxCorrelation, limits.MaxFrameSource)
-		}
 		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation, Source: x.Source}
 		if frame.Type == "" {
 			frame.Type = "token"
@@ -184,10 +179,10 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 			return nil, invalid(fmt.Sprintf("/frames/%d", i), "it has %d of text, json and base64, want one", given)
 		}
 		if x.LiveMs != 0 {
-			if x.LiveMs < 1000 || x.LiveMs > 60_000 {
-				return nil, invalid(fmt.Sprintf("/frames/%d/live_ms", i), "it is %d, want 1000..60000", x.LiveMs)
-			}
 			frame.Mode, frame.TTL, frame.Keep = stream.ModeBestEffort, ms(x.LiveMs), liveFrames
+		}
+		if err := framelog.Validate(frame); errors.Is(err, flowfabric.ErrInvalidInput) {
+			return nil, invalid(fmt.Sprintf("/frames/%d", i), "%v", err)
 		}
 		frames[i] = frame
 	}
@@ -202,7 +197,7 @@ func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
 	if err := printable("/name", b.Name); err != nil {
 		return nil, err
 	}
-	took, err := spent("/took_ms", b.TookMs)
+	took, err := tenYears("/took_ms", b.TookMs)
 	if err != nil {
 		return nil, err
 	}
@@ -210,19 +205,18 @@ func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
 	return &already{before}, err
 }
 
-// spent is how long something took.
-func spent(field string, took int64) (time.Duration, error) {
-	if took < 0 || took > int64(limits.MaxDelay/time.Millisecond) {
-		return 0, invalid(field, "it is %d, want 0..10 years", took)
+// tenYears is a time of at most ten years.
+func tenYears(field string, n int64) (time.Duration, error) {
+	if n < 0 || n > limits.MaxDelay.Milliseconds() {
+		return 0, invalid(field, "it is %d, want 0..10 years", n)
 	}
-	return ms(took), nil
+	return ms(n), nil
 }
 
 // printable checks the name of a step or of a wait.
 func printable(field, name string) error {
-	if len(name) < 1 || len(name) > 128 ||
-		slices.ContainsFunc([]byte(name), func(b byte) bool { return b < 0x20 || b > 0x7e }) {
-		return invalid(field, "it is %.80q, want 1..128 bytes of printable ASCII", name)
+	if err := valid.Printable(field[1:], name, limits.MaxStepName); err != nil {
+		return invalid(field, "%v", err)
 	}
 	return nil
 }
@@ -294,7 +288,7 @@ func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 			return nil, err
 		}
 	}
-	took, err := spent("/step_took_ms", b.StepTookMs)
+	took, err := tenYears("/step_took_ms", b.StepTookMs)
 	if err != nil {
 		return nil, err
 	}
@@ -304,10 +298,11 @@ func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 }
 
 func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
-	if b.DelayMs < 0 || ms(b.DelayMs) > 10*365*24*time.Hour || b.DelayMs > int64(10*365*24*time.Hour/time.Millisecond) {
-		return nil, invalid("/delay_ms", "it is %d, want 0..10 years", b.DelayMs)
+	delay, err := tenYears("/delay_ms", b.DelayMs)
+	if err != nil {
+		return nil, err
 	}
-	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, ms(b.DelayMs))
+	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, delay)
 	return &already{before}, err
 }
 

@@ -70,21 +70,12 @@ func (cfg Config) check() (Config, error) {
 	if err := valid.Instance("Instance", cfg.Instance); err != nil {
 		return bad("Instance", err)
 	}
-	lists := []struct {
-		field string
-		names []string
-	}{{"Kinds", cfg.Kinds}, {"Namespaces", cfg.Namespaces}, {"Lanes", cfg.Lanes}}
-	for _, list := range lists {
-		for i, name := range list.names {
-			if err := valid.Name(fmt.Sprintf("%s[%d]", list.field, i), name); err != nil {
-				return bad(list.field, err)
-			}
-		}
+	info := flowfabric.WorkerInfo{Kinds: cfg.Kinds, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes,
+		Capabilities: cfg.Capabilities, Concurrency: 1}
+	if err := valid.Worker(&info); err != nil {
+		return cfg, fmt.Errorf("%w: lease: Config.%w", flowfabric.ErrConfig, err)
 	}
-	var err error
-	if cfg.Capabilities, err = valid.Capabilities(cfg.Capabilities); err != nil {
-		return bad("Capabilities", err)
-	}
+	cfg.Capabilities = info.Capabilities
 	return cfg, nil
 }
 

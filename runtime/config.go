@@ -3,9 +3,9 @@ package runtime
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -124,8 +124,6 @@ type Config struct {
 }
 
 const (
-	maxConcurrency  = 10_000
-	maxNamespaces   = 256
 	maxDrainTimeout = time.Hour
 	stopGrace       = 5 * time.Second // StopTimeout − DrainTimeout
 
@@ -157,6 +155,13 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
+// info is what the worker declares of itself.
+func (cfg Config) info() flowfabric.WorkerInfo {
+	return flowfabric.WorkerInfo{Pool: cfg.Worker, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes,
+		LaneWeights: cfg.LaneWeights, Capabilities: cfg.Capabilities, Concurrency: cfg.Concurrency,
+		Version: cfg.AppVersion, Labels: cfg.Labels}
+}
+
 // Validate reports the first field that is missing or out of bounds, by name and with its limit. The error
 // wraps [flowfabric.ErrConfig]. Zero values that have a default are valid.
 func (cfg Config) Validate() error {
@@ -170,8 +175,6 @@ func (cfg Config) Validate() error {
 		return fmt.Errorf("%w: Config.%s is %v, want %s", flowfabric.ErrConfig, field, got, limit)
 	}
 	switch {
-	case cfg.Concurrency < 1 || cfg.Concurrency > maxConcurrency:
-		return outside("Concurrency", cfg.Concurrency, "1..10000")
 	case cfg.LeaseTTL < limits.MinLeaseTTL || cfg.LeaseTTL > limits.MaxLeaseTTL:
 		return outside("LeaseTTL", cfg.LeaseTTL, "1s..1h")
 	case cfg.DrainTimeout > maxDrainTimeout:
@@ -182,52 +185,20 @@ func (cfg Config) Validate() error {
 		return outside("CallTimeout", cfg.CallTimeout, "0 for the default, or more")
 	case cfg.ReadyWindow < time.Second:
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
-	case len(cfg.Namespaces) > maxNamespaces:
-		return outside("Namespaces", fmt.Sprintf("%d namespaces", len(cfg.Namespaces)), "at most 256, or \"*\"")
-	case len(cfg.LaneWeights) > limits.MaxLaneWeights:
-		return outside("LaneWeights", fmt.Sprintf("%d weights", len(cfg.LaneWeights)), "at most 256")
-	case len(cfg.AppVersion) > limits.MaxName:
-		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
-	case len(cfg.Labels) > limits.MaxTags:
-		return outside("Labels", fmt.Sprintf("%d labels", len(cfg.Labels)), "at most 64")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix),
 			"letters, digits and _ with _ at the end, at most 64")
 	}
-	for _, lane := range slices.Sorted(maps.Keys(cfg.LaneWeights)) {
-		switch n := cfg.LaneWeights[lane]; {
-		case !slices.Contains(cfg.Lanes, lane):
-			return fmt.Errorf(
-				"%w: Config.LaneWeights names lane %.70q, which is not in Config.Lanes: a worker shares only the lanes that it serves",
-				flowfabric.ErrConfig, lane)
-		case n < 1 || n > limits.MaxLaneWeight:
-			return outside(fmt.Sprintf("LaneWeights[%q]", lane), n, "1..1000")
-		}
-	}
-	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}}
-	for i, namespace := range cfg.Namespaces {
-		names = append(names, [2]string{fmt.Sprintf("Namespaces[%d]", i), namespace})
-	}
-	for i, lane := range cfg.Lanes {
-		names = append(names, [2]string{fmt.Sprintf("Lanes[%d]", i), lane})
-	}
-	for _, n := range names {
-		if err := valid.Name("Config."+n[0], n[1]); err != nil {
-			return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
-		}
-	}
-	for name, value := range cfg.Labels {
-		if name == "" || len(name) > limits.MaxName || len(value) > limits.MaxTagValue {
-			return fmt.Errorf(
-				"%w: Config.Labels: label %.70q has a value of %d bytes, want names of 1..64 and values of at most 256 bytes",
-				flowfabric.ErrConfig, name, len(value))
-		}
-	}
-	if err := valid.Instance("Config.Instance", cfg.Instance); err != nil {
+	if err := cmp.Or(valid.Name("Config.Namespace", cfg.Namespace), valid.Name("Config.Worker", cfg.Worker),
+		valid.Instance("Config.Instance", cfg.Instance)); err != nil {
 		return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
 	}
-	if _, err := valid.Capabilities(cfg.Capabilities); err != nil {
-		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
+	info := cfg.info()
+	if err := valid.Worker(&info); err != nil {
+		if wrong, ok := errors.AsType[*valid.WorkerError](err); ok && wrong.Field == "Version" {
+			wrong.Field = "AppVersion"
+		}
+		return fmt.Errorf("%w: Config.%w", flowfabric.ErrConfig, err)
 	}
 	if _, err := tokenkeys.Parse(cfg.TokenKeys); err != nil {
 		return fmt.Errorf("%w: Config.TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)

@@ -35,7 +35,7 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 				map[string]int{"mail": 1001}
 		}, []string{`Config.LaneWeights["mail"] is 1001`, "1..1000"}},
 		{"weight of another lane", func(c *runtime.Config) { c.LaneWeights = map[string]int{"mail": 2} },
-			[]string{`Config.LaneWeights names lane "mail"`, "not in Config.Lanes"}},
+			[]string{`Config.LaneWeights names lane "mail"`, "not among its lanes"}},
 		{"ttl", func(c *runtime.Config) { c.LeaseTTL = 999 * time.Millisecond },
 			[]string{"Config.LeaseTTL is 999ms", "1s..1h"}},
 		{"ttl above", func(c *runtime.Config) { c.LeaseTTL = time.Hour + 1 }, []string{"Config.LeaseTTL", "1s..1h"}},

@@ -58,17 +58,14 @@ type membership struct {
 }
 
 func newMembership(r *run, w *Worker, seeds *tokenkeys.Seeds) *membership {
-	cfg := r.cfg
-	host, _ := os.Hostname() // unknown is shown as nothing
+	cfg, info := r.cfg, r.cfg.info()
+	info.Namespaces, info.Kinds = append([]string{cfg.Namespace}, cfg.Namespaces...), w.registry.kinds()
+	info.PID, info.StartedAt = os.Getpid(), time.Now()
+	info.Host, _ = os.Hostname() // unknown is shown as nothing
 	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting,
 		fatal: r.fatal,
 		name:  cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1),
-		info: flowfabric.WorkerInfo{
-			Pool: cfg.Worker, Namespaces: append([]string{cfg.Namespace}, cfg.Namespaces...), Lanes: cfg.Lanes,
-			LaneWeights: cfg.LaneWeights, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
-			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels,
-			StartedAt: time.Now(),
-		}}
+		info: info}
 }
 
 // enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the

@@ -1,12 +1,12 @@
 package suspend
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Message is a message of a mailbox as it was accepted.
@@ -29,16 +29,4 @@ func (r Record) Mailbox() string {
 
 // CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps
 // flowfabric.ErrInvalidInput.
-func CheckMailbox(name string) error {
-	if name == "" || len(name) > limits.MaxMailbox {
-		return fmt.Errorf("%w: mailbox %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name),
-			limits.MaxMailbox)
-	}
-	for i := range len(name) {
-		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: mailbox %.80q has byte %#02x at %d, want printable ASCII",
-				flowfabric.ErrInvalidInput, name, name[i], i)
-		}
-	}
-	return nil
-}
+func CheckMailbox(name string) error { return valid.Printable("mailbox", name, limits.MaxMailbox) }

@@ -28,12 +28,14 @@ const (
 	MaxOwnClasses      = 512  // of them made by one namespace
 	SureClasses        = 128  // of them that a namespace may make whatever others have made, while there is room
 
-	MaxLaneWeight  = 1000 // of a lane, in the claims of a worker
-	MaxLaneWeights = 256  // lanes of a worker that have one
-	MaxName        = 64   // namespace, lane, kind, worker, instance
-	MaxInstance    = 48   // a session id adds a suffix and stays within 64
-	MaxReason      = 1024 // failure or cancel reason
-	MaxDeadReason  = 256  // reason of a session declared dead, or of a freeze
+	MaxConcurrency = 10_000 // of a worker
+	MaxNamespaces  = 256    // of a worker
+	MaxLaneWeight  = 1000   // of a lane, in the claims of a worker
+	MaxLaneWeights = 256    // lanes of a worker that have one
+	MaxName        = 64     // namespace, lane, kind, worker, instance
+	MaxInstance    = 48     // a session id adds a suffix and stays within 64
+	MaxReason      = 1024   // failure or cancel reason
+	MaxDeadReason  = 256    // reason of a session declared dead, or of a freeze
 	MaxCategory    = 64
 	MaxPriority    = 9000
 	MaxCategories  = 16

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,6 +30,32 @@ func Name(field, name string) error {
 			return fmt.Errorf("%w: %s %.48q has byte %#02x at %d, want printable ASCII without braces",
 				flowfabric.ErrInvalidInput, field, name, c, i)
 		}
+	}
+	return nil
+}
+
+// Printable checks the name of a step, a wait or a mailbox: 1 to most bytes of printable ASCII. what names the offender
+// in the error, which wraps [flowfabric.ErrInvalidInput].
+func Printable(what, name string, most int) error {
+	if name == "" || len(name) > most {
+		return fmt.Errorf("%w: %s %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name, len(name),
+			most)
+	}
+	for i := range len(name) {
+		if name[i] < 0x20 || name[i] > 0x7e {
+			return fmt.Errorf("%w: %s %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput,
+				what, name, name[i], i)
+		}
+	}
+	return nil
+}
+
+// WaitpointLife checks how long a waitpoint of a key stays open until a wait begins on it: 1 s..7 days. The error
+// wraps [flowfabric.ErrInvalidInput].
+func WaitpointLife(key string, life time.Duration) error {
+	if life < limits.MinWaitpointLife || life > limits.MaxWaitpointLife {
+		return fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer)",
+			flowfabric.ErrInvalidInput, key, life, limits.MinWaitpointLife, limits.MaxWaitpointLife)
 	}
 	return nil
 }

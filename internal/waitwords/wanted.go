@@ -3,12 +3,11 @@
 package waitwords
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Wanted is the error by which a handler asks to be suspended. The runtime finds it with errors.As.
@@ -38,15 +37,5 @@ func ValidKid(kid string) bool {
 
 // CheckName accepts 1..128 bytes of printable ASCII, like the names of steps.
 func CheckName(name string) error {
-	if name == "" || len(name) > limits.MaxStepName {
-		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name),
-			limits.MaxStepName)
-	}
-	for i := range len(name) {
-		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: wait name %.80q has byte %#02x at %d, want printable ASCII",
-				flowfabric.ErrInvalidInput, name, name[i], i)
-		}
-	}
-	return nil
+	return valid.Printable("wait name", name, limits.MaxStepName)
 }
