@@ -3,8 +3,10 @@ package admin
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -31,9 +34,8 @@ type inspector interface {
 
 // Bounds of what lanes are told.
 const (
-	maxRetention = 10 * 365 * 24 * time.Hour
-	maxAgeing    = 24 * time.Hour
-	maxWeight    = 1000
+	maxAgeing = 24 * time.Hour
+	maxWeight = limits.MaxLaneWeight
 )
 
 // outcomes are those that a lane keeps for a time, in the order of the server.
@@ -165,7 +167,7 @@ type LaneChange struct {
 	// 24 h of what completed and 14 days of any other. Outcomes that it does not name stay as they are. It counts for
 	// what ends from now on; what has ended is kept longer when it now may be, and is otherwise purged when it would
 	// have been.
-	Retention map[flowfabric.PublicState]time.Duration `json:"-"`
+	Retention RetentionChange `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
 	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for
 	// ever: whole milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable
 	// from now on.
@@ -174,6 +176,35 @@ type LaneChange struct {
 	// it, each gets its weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by
 	// itself.
 	Weight *int `json:"weight,omitempty" jsonschema:"weight of the namespace in the lane, 1..1000; 0 is the default, 1"`
+}
+
+// RetentionChange is a retention by outcome. JSON has it in whole seconds: {"completed":3600}.
+type RetentionChange map[flowfabric.PublicState]time.Duration
+
+// MarshalJSON writes whole seconds.
+func (c RetentionChange) MarshalJSON() ([]byte, error) {
+	seconds := make(map[flowfabric.PublicState]int64, len(c))
+	for outcome, d := range c {
+		seconds[outcome] = int64(d / time.Second)
+	}
+	return json.Marshal(seconds)
+}
+
+// UnmarshalJSON reads whole seconds.
+func (c *RetentionChange) UnmarshalJSON(text []byte) error {
+	var seconds map[flowfabric.PublicState]int64
+	if err := json.Unmarshal(text, &seconds); err != nil {
+		return fmt.Errorf("want whole seconds by outcome: %w", err)
+	}
+	*c = make(RetentionChange, len(seconds))
+	for outcome, n := range seconds {
+		d := time.Duration(n) * time.Second
+		if n != int64(d/time.Second) {
+			d = math.MaxInt64 // more than a duration holds: no bound allows it
+		}
+		(*c)[outcome] = d
+	}
+	return nil
 }
 
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
@@ -281,7 +312,7 @@ func (c LaneChange) validate(namespace, lane string) error {
 		if !slices.Contains(outcomes, outcome) {
 			return bad("retention of %q, want completed, failed, cancelled or expired", string(outcome))
 		}
-		if d < 0 || d > maxRetention || d%time.Second != 0 {
+		if d < 0 || d > limits.MaxDelay || d%time.Second != 0 {
 			return bad("retention %s, want whole seconds, 0..10 years", d)
 		}
 	}

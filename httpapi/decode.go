@@ -20,6 +20,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/misfit"
 )
@@ -188,7 +189,8 @@ func absent(field string) *problem {
 // decodeProblem says what is wrong with a body, if anything is.
 func decodeProblem(err error) error {
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		if own := wrong.GoType; own == of[flowfabric.Millis]() || own == of[flowfabric.Retentions]() {
+		if own := wrong.GoType; own == of[flowfabric.Millis]() || own == of[flowfabric.Retentions]() ||
+			own == of[admin.RetentionChange]() {
 			return invalid(string(wrong.JSONPointer), "%v", wrong.Err)
 		}
 		return invalid(string(wrong.JSONPointer), "it is no %s", misfit.Format(wrong.GoType))

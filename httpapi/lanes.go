@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"strings"
-	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -47,23 +45,12 @@ func (c *call) queues() (queueList, error) {
 
 type laneBody struct {
 	admin.LaneChange
-	// Outcomes that are not named stay as they are.
-	RetentionS map[string]int64 `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
 	why
 }
 
 func (c *call) setLane(b *laneBody) (err error) {
 	if b.Namespace, err = c.namespace(b.Namespace); err != nil {
 		return err
-	}
-	for outcome, s := range b.RetentionS {
-		if s < 0 || s > 10*365*24*3600 {
-			return invalid("/retention_s/"+outcome, "it is %d, want 0..10 years", s)
-		}
-		if b.Retention == nil {
-			b.Retention = map[flowfabric.PublicState]time.Duration{}
-		}
-		b.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
 	}
 	return c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), b.LaneChange, c.act(b.why)...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -153,6 +154,7 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[time.Time]():              {Type: "string", Format: "date-time"},
 	of[flowfabric.Millis]():      {Type: "integer", Description: "milliseconds"},
 	of[flowfabric.Retentions]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
+	of[admin.RetentionChange]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	of[flowfabric.ExecutionID](): {Type: "string"},
 	of[flowfabric.FlowID]():      {Type: "string"},
 	of[stream.Cursor]():          {Type: "string"},

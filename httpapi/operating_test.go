@@ -184,7 +184,10 @@ func (a *api) gatesAndPartitions() {
 	a.as("operator", "POST", path+":seal", `{}`, 204)
 	a.as("operator", "POST", "/v1/lanes/side:set",
 		`{"state":"active","weight":5,"ageing_ms":60000,"retention_s":{"completed":3600}}`, 204)
-	a.as("operator", "POST", "/v1/lanes/side:set", `{"retention_s":{"completed":-1}}`, 400)
+	for _, bad := range []string{`{"completed":-1}`, `{"completed":18446744100}`, `{"failed":315360001}`,
+		`{"happy":1}`} {
+		a.as("operator", "POST", "/v1/lanes/side:set", `{"retention_s":`+bad+`}`, 400)
+	}
 }
 
 // noted is what the audit trail says of the routes that change something. Others only add: executions, signals and

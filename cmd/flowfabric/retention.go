@@ -13,10 +13,6 @@ import (
 var outcomes = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
 	flowfabric.Expired}
 
-// usualRetention is what a lane keeps that nobody said anything about.
-var usualRetention = flowfabric.Retentions{Completed: 24 * time.Hour, Failed: 14 * 24 * time.Hour,
-	Cancelled: 14 * 24 * time.Hour, Expired: 14 * 24 * time.Hour}
-
 const retentionUsage = "kept for this `duration` after its end, or failed=336h for one outcome; may be repeated (default as its lane says, else 24h of what completed and 336h of any other)"
 
 // parseRetention reads "72h", for every outcome, and "failed=72h". Later ones win.
@@ -45,7 +41,7 @@ func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, 
 func effective(r flowfabric.Retentions) flowfabric.Retentions {
 	for _, outcome := range outcomes {
 		if kept := r.Of(outcome); *kept == 0 {
-			*kept = valid.RetentionOf(usualRetention, outcome)
+			*kept = valid.RetentionOf(valid.UsualRetention, outcome)
 		}
 	}
 	return r
@@ -54,7 +50,7 @@ func effective(r flowfabric.Retentions) flowfabric.Retentions {
 // keeps is a retention for people.
 func keeps(r flowfabric.Retentions) string {
 	all, suffix := effective(r), ""
-	if all == usualRetention {
+	if all == valid.UsualRetention {
 		suffix = " (default)"
 	}
 	if all == valid.RetainAll(all.Completed) {

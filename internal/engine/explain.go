@@ -96,12 +96,9 @@ type Other struct {
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than
 // PurgeAt is applied by an audit with Repair, a later one by the tick at PurgeAt.
 func (f Facts) KeptUntil() time.Time {
-	how, usual := f.State.Public, 14*24*time.Hour
-	if how == flowfabric.Completed {
-		usual = 24 * time.Hour
-	}
+	how := f.State.Public
 	return f.EndedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how),
-		valid.RetentionOf(f.Lane.Retention, how), usual))
+		valid.RetentionOf(f.Lane.Retention, how), valid.RetentionOf(valid.UsualRetention, how)))
 }
 
 // Values of [Facts.Released].

@@ -40,6 +40,10 @@ func RetentionOf(r flowfabric.Retentions, outcome flowfabric.PublicState) time.D
 	return 0
 }
 
+// UsualRetention is what a lane keeps when nobody set its retention.
+var UsualRetention = flowfabric.Retentions{Completed: 24 * time.Hour, Failed: 14 * 24 * time.Hour,
+	Cancelled: 14 * 24 * time.Hour, Expired: 14 * 24 * time.Hour}
+
 // PackRetentions is how they are stored, in seconds: one number if all are the same, else four joined by slashes
 // (lua/lib/policy.lua).
 func PackRetentions(r flowfabric.Retentions) string {

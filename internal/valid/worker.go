@@ -62,7 +62,8 @@ func Worker(w *flowfabric.WorkerInfo) (err error) {
 	for _, lane := range slices.Sorted(maps.Keys(w.LaneWeights)) {
 		switch n := w.LaneWeights[lane]; {
 		case !slices.Contains(w.Lanes, lane):
-			return outside("LaneWeights", "", "names lane %.70q, which is not among its lanes: a worker shares only lanes that it serves", lane)
+			return outside("LaneWeights", "",
+				"names lane %.70q, which is not among its lanes: a worker shares only lanes that it serves", lane)
 		case n < 1 || n > limits.MaxLaneWeight:
 			return outside("LaneWeights", strconv.Quote(lane), "is %d, want 1..%d", n, limits.MaxLaneWeight)
 		}
@@ -70,7 +71,8 @@ func Worker(w *flowfabric.WorkerInfo) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(w.Labels)) {
 		if value := w.Labels[name]; name == "" || len(name) > limits.MaxName || len(value) > limits.MaxTagValue {
 			return outside("Labels", "",
-				"has label %.70q with a value of %d bytes, want names of 1..%d and values of at most %d bytes", name, len(value), limits.MaxName, limits.MaxTagValue)
+				"has label %.70q with a value of %d bytes, want names of 1..%d and values of at most %d bytes",
+				name, len(value), limits.MaxName, limits.MaxTagValue)
 		}
 	}
 	if w.Capabilities, err = Capabilities(w.Capabilities); err != nil {
