@@ -5,11 +5,15 @@ package flowfabric
 // log. Of two of a kind the later one counts.
 type ActOption interface{ act() }
 
+// ChangeOption is an option of a call that changes something with a revision: [By], [Reason], [IfRevision] or [IfNew].
+type ChangeOption interface{ change() }
+
 // By names the person or program that makes the change: flowfabric.By("anna"). At most 64 bytes unless the command says
 // otherwise. Without it, client.Config.Creator is named, and nobody if that is empty.
 type By string
 
-func (By) act() {}
+func (By) act()    {}
+func (By) change() {}
 
 // SendOption makes By an option of client.Execution.Send.
 func (By) SendOption() {}
@@ -21,4 +25,34 @@ func (By) ApproveOption() {}
 // its first 1 KiB, unless the command says otherwise.
 type Reason string
 
-func (Reason) act() {}
+func (Reason) act()    {}
+func (Reason) change() {}
+
+// IfRevision lets a call change what it names only if that has revision n; else the call fails with [ErrConflict].
+// Reading it tells its revision. Without this option and [IfNew], a call changes what is there, whatever it is.
+func IfRevision(n uint64) interface { // also accepted by client.Schedule and client.ScheduleFlow
+	ChangeOption
+	ScheduleOption()
+	ScheduleFlowOption()
+} {
+	return revision(n)
+}
+
+// IfNew lets a call make what it names only if there is none of that name. It fails with [ErrConflict] unless the one
+// there is the same.
+func IfNew() interface { // accepted where IfRevision is
+	ChangeOption
+	ScheduleOption()
+	ScheduleFlowOption()
+} {
+	return revision(0)
+}
+
+type revision uint64
+
+func (revision) change()             {}
+func (revision) ScheduleOption()     {}
+func (revision) ScheduleFlowOption() {}
+
+// Expected is the revision, 0 for none.
+func (r revision) Expected() uint64 { return uint64(r) }

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -32,68 +33,39 @@ const (
 	spendersRead  = 100
 )
 
-// PutBudget makes a budget, or changes one. With revision 0 it makes one: one that exists as it is described is no
-// error, so that a program can make what it needs whenever it starts. With the revision that [Admin.GetBudget] told
-// it changes the budget to what b says: what was used stays, and its period goes on unless the interval is another
-// one. Work that waits for it is looked at anew. If the budget is as b says already, a stale revision is no error:
-// the call may be repeated.
+// PutBudget makes a budget, or changes the one of its name to what b says: what was used stays, and its period goes on
+// unless the interval is another one. Work that waits for it is looked at anew. It changes nothing if the budget is as
+// b says already, so a program may call it at every start, and the call may be repeated.
+//
+// With flowfabric.IfNew it changes no budget that is there: that suits budgets that a program makes and operators
+// change. With flowfabric.IfRevision it changes only what [Admin.GetBudget] told. A budget that is as b says is no
+// conflict, whatever its revision.
 //
 // Errors: flowfabric.ErrInvalidInput for limits, periods and actions that cannot be, with the field, and for names,
-// before any call; ErrConflict: with revision 0 the name is taken by a budget with other settings, else somebody
-// changed it since to something else; ErrNotFound. client.ErrClosed.
-func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64,
-	opts ...flowfabric.ActOption) error {
-	_, err := a.putBudget(ctx, b, revision, opts)
-	return err
-}
-
-// putBudget is PutBudget; already: the budget was as b says.
-func (a *Admin) putBudget(ctx context.Context, b admission.Budget, revision uint64,
-	opts []flowfabric.ActOption) (already bool, err error) {
-	act, err := a.gating(opts, valid.GateName("budget", b.Name), validateBudget(b))
-	if err == nil {
-		var wake []engine.Waiter
-		_, already, wake, err = a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision,
-			act.By)
+// before any call; ErrConflict: with IfNew there is one with other settings, with IfRevision somebody has changed it;
+// ErrNotFound, with IfRevision. client.ErrClosed.
+func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, opts ...flowfabric.ChangeOption) error {
+	acts, expected := link.ChangeOf(opts)
+	act, err := a.gating(acts, valid.GateName("budget", b.Name), validateBudget(b))
+	if err != nil {
+		return about("put", "budget", b.Name, err)
+	}
+	return synced(expected, func() (uint64, error) {
+		r, err := a.GetBudget(ctx, b.Name)
+		return r.Revision, err
+	}, func(revision uint64) error {
+		_, _, wake, err := a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision, act.By)
 		a.wake(ctx, "change of "+b.Name, wake)
+		return about(putting(revision), "budget", b.Name, conflict(revision, err))
+	})
+}
+
+// synced puts something under the revision that is expected, else under the one that it has, and again if somebody
+// changes it meanwhile.
+func synced(expected *uint64, read func() (revision uint64, err error), put func(revision uint64) error) error {
+	if expected != nil {
+		return put(*expected)
 	}
-	return already, about(putting(revision), "budget", b.Name, conflict(revision, err))
-}
-
-// EnsureBudget makes a budget if there is none of its name, and leaves one that is there as it is, whatever it says.
-// It is for the start of a program whose budgets operators change later: then the number is theirs. If the number is
-// the program's, call [Admin.SyncBudgets] instead. made is false when there was one, or when an answer was lost and
-// the repeat found it made. Errors: those of [Admin.PutBudget], but for ErrConflict.
-func (a *Admin) EnsureBudget(ctx context.Context, b admission.Budget,
-	opts ...flowfabric.ActOption) (made bool, err error) {
-	already, err := a.putBudget(ctx, b, 0, opts)
-	return ensured(already, err)
-}
-
-// SyncBudgets makes budgets what the program says, at each of its starts: those that are not there are made, others
-// are changed, also what an operator changed. What was used stays counted, and budgets that are not named stay as
-// they are. Errors: those of [Admin.PutBudget]; the budgets before were made so, and the call may be repeated.
-func (a *Admin) SyncBudgets(ctx context.Context, budgets []admission.Budget, opts ...flowfabric.ActOption) error {
-	for _, b := range budgets {
-		err := synced(func() (uint64, error) { r, err := a.GetBudget(ctx, b.Name); return r.Revision, err },
-			func(revision uint64) error { return a.PutBudget(ctx, b, revision, opts...) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ensured is what became of something that was to be made: a conflict says that it is there, with other settings.
-func ensured(already bool, err error) (made bool, _ error) {
-	if errors.Is(err, flowfabric.ErrConflict) {
-		return false, nil
-	}
-	return err == nil && !already, err
-}
-
-// synced puts something under the revision that it has, and again if somebody changes it meanwhile.
-func synced(read func() (revision uint64, err error), put func(revision uint64) error) error {
 	for tries := 1; ; tries++ {
 		revision, err := read()
 		if err != nil && !errors.Is(err, flowfabric.ErrNotFound) {

@@ -65,7 +65,7 @@ func TestBudgets(t *testing.T) {
 		is(t, err, denied.NoBudget, "acme")
 		_, err = admin.New(c).RefundBudget(ctx, "acme", flowfabric.NewExecutionID(0))
 		is(t, err, denied.NoBudget, "acme")
-		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), 1), denied.NoBudget, "acme")
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), flowfabric.IfRevision(1)), denied.NoBudget, "acme")
 		if removed, err := admin.New(c).RemoveBudget(ctx, "acme"); removed || err != nil {
 			t.Errorf("%v, %v", removed, err)
 		}
@@ -74,11 +74,12 @@ func TestBudgets(t *testing.T) {
 		}
 
 		for range 2 { // equal is no error
-			must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), 0, flowfabric.By("anna")))
+			must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), flowfabric.IfNew(), flowfabric.By("anna")))
 		}
-		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), 0), denied.BudgetConflict, "at revision 1")
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), flowfabric.IfNew()), denied.BudgetConflict,
+			"at revision 1")
 		for _, name := range []string{"zoo", "bank", "acme2"} {
-			must.No(t, admin.New(c).PutBudget(ctx, tokens(name, 7), 0))
+			must.No(t, admin.New(c).PutBudget(ctx, tokens(name, 7), flowfabric.IfNew()))
 		}
 		list, err := admin.New(c).Budgets(ctx)
 		must.No(t, err)
@@ -128,9 +129,10 @@ func TestBudgets(t *testing.T) {
 
 		more := b.Budget
 		more.Limits = map[string]admission.Limit{"tokens": {Hard: 200, Soft: 150}}
-		must.No(t, admin.New(c).PutBudget(ctx, more, b.Revision))
+		must.No(t, admin.New(c).PutBudget(ctx, more, flowfabric.IfRevision(b.Revision)))
 		more.Limits["tokens"] = admission.Limit{Hard: 300}
-		is(t, admin.New(c).PutBudget(ctx, more, b.Revision), denied.BudgetConflict, "at revision 2")
+		is(t, admin.New(c).PutBudget(ctx, more, flowfabric.IfRevision(b.Revision)), denied.BudgetConflict,
+			"at revision 2")
 		if b, err = admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Limits["tokens"].Hard != 200 ||
 			b.Used["tokens"] != 100 || b.ChangedBy != "billing" {
 			t.Errorf("%+v, %v", b, err)
@@ -148,7 +150,7 @@ func TestBudgetPeriods(t *testing.T) {
 	k := newCalendar(t)
 	b := tokens("hourly", 10)
 	b.Reset = flowfabric.Millis(time.Minute)
-	must.No(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, b, flowfabric.IfNew()))
 	k.server.SetTime(k.now.Add(time.Second))
 	for _, x := range []struct {
 		restart bool
@@ -191,7 +193,7 @@ func TestGateRefusals(t *testing.T) {
 		{admission.Budget{Name: "b", Refund: []string{"success"}}, denied.BudgetSpec, "success"},
 		{admission.Budget{Name: "b", Scope: strings.Repeat("x", 129)}, denied.BudgetSpec, "129"},
 	} {
-		is(t, admin.New(c).PutBudget(ctx, x.b, 0), x.want, x.says)
+		is(t, admin.New(c).PutBudget(ctx, x.b, flowfabric.IfNew()), x.want, x.says)
 	}
 	for _, x := range []struct {
 		q    admission.Quota
@@ -207,9 +209,9 @@ func TestGateRefusals(t *testing.T) {
 		{admission.Quota{Name: "q", Cap: 1_000_001}, denied.QuotaSpec, "cap"},
 		{admission.Quota{Name: "q", Jitter: flowfabric.Millis(61 * time.Second)}, denied.QuotaSpec, "jitter"},
 	} {
-		is(t, admin.New(c).PutQuota(ctx, x.q, 0), x.want, x.says)
+		is(t, admin.New(c).PutQuota(ctx, x.q, flowfabric.IfNew()), x.want, x.says)
 	}
-	is(t, admin.New(c).PutBudget(ctx, tokens("b", 1), 0, flowfabric.By(strings.Repeat("a", 65))),
+	is(t, admin.New(c).PutBudget(ctx, tokens("b", 1), flowfabric.IfNew(), flowfabric.By(strings.Repeat("a", 65))),
 		flowfabric.ErrInvalidInput, "By")
 	report := func(u admission.Usage) error {
 		u.Budget = "b"
@@ -252,7 +254,7 @@ func TestGateRefusals(t *testing.T) {
 	c.Close()
 	_, quotas := admin.New(c).Quotas(ctx)
 	_, all := admin.New(c).Gates(ctx)
-	for _, err := range []error{admin.New(c).PutBudget(ctx, tokens("b", 1), 0), quotas, all,
+	for _, err := range []error{admin.New(c).PutBudget(ctx, tokens("b", 1), flowfabric.IfNew()), quotas, all,
 		admin.New(c).DetachGates(ctx, admission.Scope{}, nil),
 		admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1)}),
 		admin.New(c).Unhold(ctx, flowfabric.NewExecutionID(0))} {
@@ -266,12 +268,12 @@ func TestQuotas(t *testing.T) {
 		is(t, err, denied.NoQuota, `get quota "gpu"`)
 		q := admission.Quota{Name: "gpu", Rate: 10, Window: flowfabric.Millis(time.Minute), Cap: 2}
 		for range 2 {
-			must.No(t, admin.New(c).PutQuota(ctx, q, 0))
+			must.No(t, admin.New(c).PutQuota(ctx, q, flowfabric.IfNew()))
 		}
 		q.Cap = 3
-		is(t, admin.New(c).PutQuota(ctx, q, 0), denied.QuotaConflict, "at revision 1")
-		must.No(t, admin.New(c).PutQuota(ctx, q, 1))
-		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, 1), denied.QuotaConflict,
+		is(t, admin.New(c).PutQuota(ctx, q, flowfabric.IfNew()), denied.QuotaConflict, "at revision 1")
+		must.No(t, admin.New(c).PutQuota(ctx, q, flowfabric.IfRevision(1)))
+		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, flowfabric.IfRevision(1)), denied.QuotaConflict,
 			"you had revision 1, it is at revision 2")
 		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
@@ -330,9 +332,9 @@ func TestExplicitGates(t *testing.T) {
 		if page, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 10); err != nil || len(page.Items) != 0 {
 			t.Errorf("%+v, %v", page, err)
 		}
-		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
-		must.No(t, admin.New(c).PutBudget(ctx, tokens("team", 10), 0))
-		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), flowfabric.IfNew()))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("team", 10), flowfabric.IfNew()))
+		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, flowfabric.IfNew()))
 		for what, err := range attempt() {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
@@ -374,8 +376,8 @@ func TestExplicitGates(t *testing.T) {
 // What is attached holds for what is created from then on, in every partition, and can be taken back one by one.
 func TestAttach(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
-		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), flowfabric.IfNew()))
+		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, flowfabric.IfNew()))
 		before := submit(ctx, t, c, "before", flowfabric.Lane("big"))
 		acme, gpu := flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")
 		lane, tag := admission.Scope{Lane: "big"}, admission.Scope{TagKey: "app.tenant", Tag: "acme"}
@@ -444,7 +446,7 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 // time that was said.
 func TestWaking(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), flowfabric.IfNew()))
 		x := submit(ctx, t, c, "tides", flowfabric.Budgets("acme"))
 		spender, n := flowfabric.NewExecutionID(0), 0
 		exhaust := func() {
@@ -460,7 +462,7 @@ func TestWaking(t *testing.T) {
 				must.No(t, err)
 				spec := b.Budget
 				spec.Limits = map[string]admission.Limit{"tokens": {Hard: b.Limits["tokens"].Hard + 10}}
-				return admin.New(c).PutBudget(ctx, spec, b.Revision)
+				return admin.New(c).PutBudget(ctx, spec, flowfabric.IfRevision(b.Revision))
 			},
 			"adjust": func() error {
 				_, err := admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": -3},
@@ -551,9 +553,9 @@ func TestShares(t *testing.T) {
 // What a schedule submits asks the gates of its definition.
 func TestScheduledGates(t *testing.T) {
 	k := newCalendar(t)
-	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
-	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
-	must.No(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), flowfabric.IfNew()))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), flowfabric.IfNew()))
+	must.No(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, flowfabric.IfNew()))
 	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, flowfabric.Budgets("team"))
 	must.No(t, err)
 	k.pass(time.Minute)
@@ -577,33 +579,32 @@ func TestWhoOwnsLimits(t *testing.T) {
 				t.Errorf("limits %+v and cap %d, want %d and %d", b.Limits, q.Cap, want, cap)
 			}
 		}
-		ensure := func(want bool) {
+		ensure := func(want error) {
 			t.Helper()
-			b, err := a.EnsureBudget(ctx, tokens("acme", 100))
-			must.No(t, err)
-			q, err := a.EnsureQuota(ctx, admission.Quota{Name: "api", Cap: 2})
-			must.No(t, err)
-			if b != want || q != want {
-				t.Errorf("made: %v, %v, want %v", b, q, want)
+			b := a.PutBudget(ctx, tokens("acme", 100), flowfabric.IfNew())
+			q := a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 2}, flowfabric.IfNew())
+			if !errors.Is(b, want) || !errors.Is(q, want) {
+				t.Errorf("put if new: %v, %v, want %v", b, q, want)
 			}
 		}
-		ensure(true)
-		ensure(false)
+		ensure(nil)
+		ensure(nil) // as it is described
 		limit(100, 2)
-		must.No(t, a.PutBudget(ctx, tokens("acme", 500), 1, flowfabric.By("anna")))
-		must.No(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 5}, 1, flowfabric.By("anna")))
-		ensure(false)
+		must.No(t, a.PutBudget(ctx, tokens("acme", 500), flowfabric.IfRevision(1), flowfabric.By("anna")))
+		must.No(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 5}, flowfabric.IfRevision(1),
+			flowfabric.By("anna")))
+		ensure(flowfabric.ErrConflict)
 		limit(500, 5)
 		spend(ctx, t, c, "acme", "k", flowfabric.NewExecutionID(0), 50)
 		for range 2 {
-			must.No(t, a.SyncBudgets(ctx, []admission.Budget{tokens("acme", 100), tokens("new", 1)}))
-			must.No(t, a.SyncQuotas(ctx, []admission.Quota{{Name: "api", Cap: 2}}))
+			must.No(t, a.PutBudget(ctx, tokens("acme", 100)))
+			must.No(t, a.PutBudget(ctx, tokens("new", 1)))
+			must.No(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 2}))
 		}
 		limit(100, 2)
 		if n := used(ctx, t, c, "acme"); n != 50 {
 			t.Errorf("%d used, want 50", n)
 		}
-		_, err := a.EnsureBudget(ctx, tokens("acme", -1))
-		is(t, err, flowfabric.ErrInvalidInput, "tokens")
+		is(t, a.PutBudget(ctx, tokens("acme", -1)), flowfabric.ErrInvalidInput, "tokens")
 	})
 }

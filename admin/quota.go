@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -23,49 +23,26 @@ const (
 	holdsRead = 1000
 )
 
-// PutQuota makes a quota, or changes one. With revision 0 it makes one: one that exists as it is described is no
-// error. With the revision that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its
-// slots, also those above a lower cap. Work that waits for it is looked at anew. If the quota is as q says already, a
-// stale revision is no error: the call may be repeated.
+// PutQuota makes a quota, or changes the one of its name to what q says: what it admitted keeps its slots, also those
+// above a lower cap. Work that waits for it is looked at anew. flowfabric.IfNew, IfRevision and repeated calls: see
+// [Admin.PutBudget].
 //
 // Errors: flowfabric.ErrInvalidInput for a rate, window, cap or jitter that cannot be, with the field, and for the
-// name, before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody
-// changed it since to something else; ErrNotFound. client.ErrClosed.
-func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...flowfabric.ActOption) error {
-	_, err := a.putQuota(ctx, q, revision, opts)
-	return err
-}
-
-// putQuota is PutQuota; already: the quota was as q says.
-func (a *Admin) putQuota(ctx context.Context, q admission.Quota, revision uint64,
-	opts []flowfabric.ActOption) (already bool, err error) {
-	act, err := a.gating(opts, valid.GateName("quota", q.Name), validateQuota(q))
-	if err == nil {
-		var wake []engine.Waiter
-		_, already, wake, err = a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision,
-			act.By)
+// name, before any call; ErrConflict, ErrNotFound and client.ErrClosed as PutBudget.
+func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, opts ...flowfabric.ChangeOption) error {
+	acts, expected := link.ChangeOf(opts)
+	act, err := a.gating(acts, valid.GateName("quota", q.Name), validateQuota(q))
+	if err != nil {
+		return about("put", "quota", q.Name, err)
+	}
+	return synced(expected, func() (uint64, error) {
+		r, err := a.GetQuota(ctx, q.Name)
+		return r.Revision, err
+	}, func(revision uint64) error {
+		_, _, wake, err := a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision, act.By)
 		a.wake(ctx, "change of "+q.Name, wake)
-	}
-	return already, about(putting(revision), "quota", q.Name, conflict(revision, err))
-}
-
-// EnsureQuota is [Admin.EnsureBudget] for a quota.
-func (a *Admin) EnsureQuota(ctx context.Context, q admission.Quota,
-	opts ...flowfabric.ActOption) (made bool, err error) {
-	already, err := a.putQuota(ctx, q, 0, opts)
-	return ensured(already, err)
-}
-
-// SyncQuotas is [Admin.SyncBudgets] for quotas.
-func (a *Admin) SyncQuotas(ctx context.Context, quotas []admission.Quota, opts ...flowfabric.ActOption) error {
-	for _, q := range quotas {
-		err := synced(func() (uint64, error) { r, err := a.GetQuota(ctx, q.Name); return r.Revision, err },
-			func(revision uint64) error { return a.PutQuota(ctx, q, revision, opts...) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return about(putting(revision), "quota", q.Name, conflict(revision, err))
+	})
 }
 
 // validateQuota checks everything but the name.

@@ -51,7 +51,7 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 func TestAnEarlierEndGivesUpWhatIsDue(t *testing.T) {
 	k := newCalendar(t)
 	k.no(scheduled(k, "s", hourly, client.CatchUp(schedule.CatchUpAll)))
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s", nil))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s"))
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
 	k.no(scheduled(k, "s", hourly, client.CatchUp(schedule.CatchUpAll), client.Until(k.now.Add(-2*time.Hour))))
@@ -116,7 +116,7 @@ func TestFirstRunNow(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	// A change before the first run keeps it, also one of the times.
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s", nil))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s"))
 	k.no(scheduled(k, "t", hourly, client.FirstRunNow()))
 	k.no(scheduled(k, "t", daily, client.FirstRunNow()))
 	k.pass(0)
@@ -296,7 +296,7 @@ func TestDeclarationsAreRefusedBeforeAnyCall(t *testing.T) {
 	a := client.DeclareSchedule("a", hourly, write, draft{Topic: "a"})
 	for want, all := range map[string][]client.ScheduleDeclaration{
 		"twice":           {a, a},
-		"IfNew":           {client.DeclareSchedule("a", hourly, write, draft{}, client.IfNew())},
+		"IfNew":           {client.DeclareSchedule("a", hourly, write, draft{}, flowfabric.IfNew())},
 		"empty":           {a, client.DeclareSchedule("b", schedule.Spec{}, write, draft{})},
 		"DeclareSchedule": {{}},
 		"schedule name":   {client.DeclareSchedule("{}", hourly, write, draft{})},

@@ -109,7 +109,7 @@ func TestScheduleSubmits(t *testing.T) {
 	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute),
 		flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
 	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7),
-		flowfabric.Tags(map[string]string{"team.name": "sea"}), flowfabric.Capabilities("gpu"), client.IfNew())
+		flowfabric.Tags(map[string]string{"team.name": "sea"}), flowfabric.Capabilities("gpu"), flowfabric.IfNew())
 	k.no(err)
 	if want := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC); set.Already || !set.Next.Equal(want) {
 		t.Fatalf("%+v", set)
@@ -166,9 +166,9 @@ func TestSchedulePauses(t *testing.T) {
 	k.no(err)
 	k.pass(time.Minute)
 	k.steps(1)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil, flowfabric.By("anna")))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", flowfabric.By("anna")))
 	k.pass(3 * time.Hour)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report"))
 	if info := k.get("report"); !info.Paused || info.PausedBy != "anna" || info.Fired != 1 {
 		t.Errorf("%+v", info)
 	}
@@ -176,7 +176,7 @@ func TestSchedulePauses(t *testing.T) {
 	if len(runs) != 1 || !runs[0].After(k.now) {
 		t.Errorf("paused, next %v", runs)
 	}
-	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", nil, flowfabric.By("otto")))
+	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", flowfabric.By("otto")))
 	k.pass(time.Hour)
 	k.steps(2) // what was missed, then the next one
 	if info := k.get("report"); info.Fired != 2 || info.Reasons["paused"] != 3 || info.Missed != 3 ||
@@ -192,7 +192,7 @@ func TestScheduleChanges(t *testing.T) {
 	first, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "x"},
 		client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil)) // so that nothing is fired while it is changed
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report")) // so that nothing is fired while it is changed
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
 	same, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "y"},
@@ -209,28 +209,29 @@ func TestScheduleChanges(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"},
-		client.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
+		flowfabric.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("an old revision: %v", err)
 	}
-	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err,
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"},
+		flowfabric.IfNew()); !errors.Is(err,
 		denied.ScheduleChanged) {
 		t.Errorf("not new: %v", err)
 	}
-	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err,
+	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", flowfabric.IfRevision(first.Revision)); !errors.Is(err,
 		denied.ScheduleChanged) {
 		t.Errorf("remove an old revision: %v", err)
 	}
-	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || !removed {
+	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report"); err != nil || !removed {
 		t.Errorf("removed %v, %v", removed, err)
 	}
-	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || removed {
+	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report"); err != nil || removed {
 		t.Errorf("removed again %v, %v", removed, err)
 	}
 	if _, err := admin.New(k.c).GetSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) ||
 		!strings.Contains(err.Error(), `"report"`) {
 		t.Errorf("get: %v", err)
 	}
-	if err := admin.New(k.c).PauseSchedule(k.ctx, "report", nil); !errors.Is(err, denied.NoSchedule) {
+	if err := admin.New(k.c).PauseSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) {
 		t.Errorf("pause: %v", err)
 	}
 }

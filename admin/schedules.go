@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -187,24 +188,22 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 }
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is
-// paused is no error. expected is the revision that the schedule must have; nil pauses it whatever its revision is.
-// Errors: flowfabric.ErrNotFound; ErrConflict if it has another revision; ErrInvalidInput for a By of more than 64
-// bytes.
-func (a *Admin) PauseSchedule(ctx context.Context, name string, expected *uint64,
-	opts ...flowfabric.ActOption) error {
-	return a.setPaused(ctx, "pause", name, true, expected, opts)
+// paused is no error. Errors: flowfabric.ErrNotFound; ErrConflict with flowfabric.IfRevision; ErrInvalidInput for a By
+// of more than 64 bytes.
+func (a *Admin) PauseSchedule(ctx context.Context, name string, opts ...flowfabric.ChangeOption) error {
+	return a.setPaused(ctx, "pause", name, true, opts)
 }
 
 // ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as
-// does one that was due and not fired when the pause began. expected and errors: those of [Admin.PauseSchedule].
-func (a *Admin) ResumeSchedule(ctx context.Context, name string, expected *uint64,
-	opts ...flowfabric.ActOption) error {
-	return a.setPaused(ctx, "resume", name, false, expected, opts)
+// does one that was due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
+func (a *Admin) ResumeSchedule(ctx context.Context, name string, opts ...flowfabric.ChangeOption) error {
+	return a.setPaused(ctx, "resume", name, false, opts)
 }
 
-func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, expected *uint64,
-	opts []flowfabric.ActOption) error {
-	act, err := a.act(opts)
+func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool,
+	opts []flowfabric.ChangeOption) error {
+	acts, expected := link.ChangeOf(opts)
+	act, err := a.act(acts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
 		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, act.By, expected)
 	}
@@ -215,12 +214,13 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, e
 }
 
 // RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when
-// there was none, or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
-// must have; nil removes it whatever its revision is. Errors: flowfabric.ErrConflict if it has another revision.
-func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64,
-	opts ...flowfabric.ActOption) (removed bool, err error) {
+// there was none, or when an answer was lost and the repeat found it gone. Errors: flowfabric.ErrConflict with
+// flowfabric.IfRevision.
+func (a *Admin) RemoveSchedule(ctx context.Context, name string, opts ...flowfabric.ChangeOption) (removed bool,
+	err error) {
 	already := false
-	act, err := a.act(opts)
+	acts, expected := link.ChangeOf(opts)
+	act, err := a.act(acts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
 		already, err = a.store.RemoveSchedule(act.Noted(ctx, "remove", "schedule", name), name, expected)
 	}

@@ -55,7 +55,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				return a.SetLane(ctx, "default", admin.LaneChange{State: flowfabric.LanePaused, Weight: &weight},
 					anna, why)
 			}},
-			{"create budget llm", func() error { return a.PutBudget(ctx, budget, 0, anna, why) }},
+			{"create budget llm", func() error { return a.PutBudget(ctx, budget, flowfabric.IfNew(), anna, why) }},
 			{"adjust budget llm (tokens +5)", func() error {
 				_, err := a.AdjustBudget(ctx, name, map[string]int64{"tokens": 5}, anna, why)
 				return err
@@ -73,7 +73,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				return err
 			}},
 			{"create quota calls", func() error {
-				return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, 0, anna, why)
+				return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, flowfabric.IfNew(), anna, why)
 			}},
 			{"remove quota calls", func() error {
 				_, err := a.RemoveQuota(ctx, "calls", anna, why)
@@ -85,10 +85,10 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 					[]byte("1")).Put(ctx, c, anna, why)
 				return err
 			}},
-			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", nil, anna, why) }},
-			{"resume schedule nightly", func() error { return a.ResumeSchedule(ctx, "nightly", nil, anna, why) }},
+			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", anna, why) }},
+			{"resume schedule nightly", func() error { return a.ResumeSchedule(ctx, "nightly", anna, why) }},
 			{"remove schedule nightly", func() error {
-				_, err := a.RemoveSchedule(ctx, "nightly", nil, anna, why)
+				_, err := a.RemoveSchedule(ctx, "nightly", anna, why)
 				return err
 			}},
 			{"set tags flow " + f.ID().String() + " (team.colour)", func() error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -41,7 +42,7 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 			no(a.SetPriority(ctx, x.ID(), 7))
 			no(c.Execution(x.ID()).Cancel(ctx))
 			limits := map[string]admission.Limit{"tokens": {Hard: 10}}
-			no(a.PutBudget(ctx, admission.Budget{Name: "b", Limits: limits}, 0))
+			no(a.PutBudget(ctx, admission.Budget{Name: "b", Limits: limits}, flowfabric.IfNew()))
 			_, err = a.AdjustBudget(ctx, "b", map[string]int64{"tokens": 1})
 			no(err)
 			_, _, err = a.ResetBudget(ctx, "b", false)

@@ -56,7 +56,7 @@ func TestWarningsOfAClient(t *testing.T) {
 		t.Errorf("a retention said in advance: %q", text)
 	}
 	if err := admin.New(c).PutBudget(ctx,
-		admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}, 0); err != nil {
+		admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{false, true, false} { // once a period

@@ -17,7 +17,7 @@
 //		OnHard: admission.HardBlock, // default HardReject
 //		Reset:  flowfabric.Millis(24 * time.Hour),
 //		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // what is not limited is only counted
-//	}, 0) // 0: make it
+//	})
 //	err = a.AttachGates(ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.BudgetGate("acme")})
 //
 // The handler says what it uses, in the step that uses it: when the execution runs again, the step is not repeated,
@@ -30,7 +30,7 @@
 //
 // A quota for an API that takes 600 calls a minute, and 20 at once:
 //
-//	err = a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute), Cap: 20}, 0)
+//	err = a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute), Cap: 20})
 //	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, flowfabric.Quotas("llm"))
 //
 // All fields, with bounds and defaults: [Budget] and [Quota]. **In both, a limit of 0 is no limit.** A budget that only

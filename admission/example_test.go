@@ -28,7 +28,7 @@ func Example() {
 		Name:   "acme",
 		Reset:  flowfabric.Millis(24 * time.Hour),
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1000, Soft: 800}},
-	}, 0) // 0: make it
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

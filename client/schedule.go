@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -52,7 +53,7 @@ type ScheduleOption interface{ ScheduleOption() }
 type ScheduleFlowOption interface{ ScheduleFlowOption() }
 
 // SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns],
-// [Jitter], [FirstRunNow], [IfNew] and [IfRevision].
+// [Jitter], [FirstRunNow], flowfabric.IfNew and flowfabric.IfRevision.
 type SchedulingOption interface {
 	ScheduleOption
 	ScheduleFlowOption
@@ -64,14 +65,18 @@ type schedulingFunc func(*scheduling)
 func (schedulingFunc) ScheduleOption()     {}
 func (schedulingFunc) ScheduleFlowOption() {}
 
-// IfRevision changes the schedule only if it has this revision; otherwise flowfabric.ErrConflict.
-func IfRevision(n uint64) SchedulingOption {
-	return schedulingFunc(func(s *scheduling) { s.expected = &n })
+// take applies an option that is about the schedule and not about what it submits.
+func (s *scheduling) take(o any) bool {
+	if n, ok := link.Expected(o); ok {
+		s.expected = &n
+		return true
+	}
+	own, ok := o.(schedulingFunc)
+	if ok {
+		own(s)
+	}
+	return ok
 }
-
-// IfNew creates the schedule only if there is none of that name; otherwise flowfabric.ErrConflict, unless the one
-// there is the same.
-func IfNew() SchedulingOption { return IfRevision(0) }
 
 // CatchUp says what happens to instants that nobody fired in time. Default schedule.CatchUpLast.
 func CatchUp(policy schedule.CatchUp) SchedulingOption {
@@ -125,7 +130,7 @@ func FirstRunNow() SchedulingOption {
 // [Client.SyncSchedules], belongs to nobody afterwards.
 //
 // Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server:
-// ErrNotFound; ErrConflict with [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
+// ErrNotFound; ErrConflict with flowfabric.IfNew or IfRevision; ErrOutOfMemory, ErrTransport.
 //
 // To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule.
 // For a flow at every instant see [ScheduleFlow].
@@ -184,9 +189,10 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 		s := &scheduling{}
 		err = option.Over(&common.item.Start, func() error {
 			for i, o := range opts {
-				if own, ok := o.(schedulingFunc); ok {
-					own(s)
-				} else if err := option.Apply(&common.item.Start, i, o); err != nil {
+				if s.take(o) {
+					continue
+				}
+				if err := option.Apply(&common.item.Start, i, o); err != nil {
 					return err
 				}
 			}
@@ -214,9 +220,10 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 		s := &scheduling{}
 		var rest []FlowOption
 		for i, o := range opts {
-			if own, ok := o.(schedulingFunc); ok {
-				own(s)
-			} else if shared, ok := o.(FlowOption); ok {
+			if s.take(o) {
+				continue
+			}
+			if shared, ok := o.(FlowOption); ok {
 				rest = append(rest, shared)
 			} else {
 				return nil, fmt.Errorf("%w: option %d is nil or not an option of flowfabric",

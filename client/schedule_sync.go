@@ -57,7 +57,8 @@ func (e *ScheduleOwnerError) Error() string {
 // far is returned with an error, and it may be called again.
 //
 // Errors before any I/O: those of [Schedule] and [ScheduleFlow] for all declarations at once, with their names;
-// ErrInvalidInput for an owner out of bounds, for a name that is declared twice, and for [IfNew] and [IfRevision].
+// ErrInvalidInput for an owner out of bounds, for a name that is declared twice, and for flowfabric.IfNew and
+// IfRevision.
 // Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From the server: those
 // of [Schedule], and ErrPartitionFrozen.
 func (c *Client) SyncSchedules(ctx context.Context, owner string,

@@ -29,7 +29,7 @@ func (w *Env) makeBudgets(opts []client.SubmitOption) []client.SubmitOption {
 		}
 		var names []string
 		for _, b := range budgets {
-			if err := w.admin.PutBudget(w.t.Context(), b, 0); err != nil {
+			if err := w.admin.PutBudget(w.t.Context(), b, flowfabric.IfNew()); err != nil {
 				w.t.Fatalf("fftest: %v", err)
 			}
 			names = append(names, b.Name)

@@ -96,7 +96,7 @@ func TestBlockedByABudget(t *testing.T) {
 			if tc.raised > 0 {
 				w.Sleep(tc.raised)
 				b.Limits["tokens"] = admission.Limit{Hard: 6}
-				must.No(t, admin.New(w.Client()).PutBudget(t.Context(), b, 1))
+				must.No(t, admin.New(w.Client()).PutBudget(t.Context(), b, flowfabric.IfRevision(1)))
 			}
 			r := x.Wait()
 			r.WantResult(3)

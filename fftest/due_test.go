@@ -217,7 +217,7 @@ func TestSleepWaitsForHandlersAtWork(t *testing.T) {
 func TestSleepStepsToQuotasAndRetention(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
 		if err := admin.New(o.Client()).PutQuota(o.t.Context(),
-			admission.Quota{Name: "hourly", Rate: 1, Window: flowfabric.Millis(2 * time.Hour)}, 0); err != nil {
+			admission.Quota{Name: "hourly", Rate: 1, Window: flowfabric.Millis(2 * time.Hour)}); err != nil {
 			o.t.Fatal(err)
 		}
 		for range 3 {

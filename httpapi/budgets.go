@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -67,7 +68,8 @@ func (c *call) putBudget() error {
 	if err := named(&body.Name, name); err != nil {
 		return err
 	}
-	if err := c.h.admin.PutBudget(c.ctx(), body.Budget, body.Revision, c.act(body.why)...); err != nil {
+	if err := c.h.admin.PutBudget(c.ctx(), body.Budget, c.change(body.why,
+		flowfabric.IfRevision(body.Revision))...); err != nil {
 		return err
 	}
 	return c.showBudget(http.StatusOK, name)
@@ -83,8 +85,10 @@ func (c *call) ensureBudget() error {
 	if err := named(&body.Name, name); err != nil {
 		return err
 	}
-	made, err := c.h.admin.EnsureBudget(c.ctx(), body.Budget, c.act(body.why)...)
-	if err != nil {
+	_, missing := c.h.admin.GetBudget(c.ctx(), name)
+	err := c.h.admin.PutBudget(c.ctx(), body.Budget, c.change(body.why, flowfabric.IfNew())...)
+	made := err == nil && errors.Is(missing, flowfabric.ErrNotFound)
+	if err != nil && !errors.Is(err, flowfabric.ErrConflict) {
 		return err
 	}
 	return c.showBudget(madeStatus(made), name)

@@ -17,6 +17,11 @@ func (c *call) act(w why) []flowfabric.ActOption {
 	return []flowfabric.ActOption{c.by(), flowfabric.Reason(w.Reason)}
 }
 
+// change is act for what has a revision.
+func (c *call) change(w why, revision flowfabric.ChangeOption) []flowfabric.ChangeOption {
+	return []flowfabric.ChangeOption{c.by(), flowfabric.Reason(w.Reason), revision}
+}
+
 type replayBody struct {
 	admin.Replay
 	why

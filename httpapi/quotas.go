@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"math"
 	"net/http"
 
@@ -68,7 +69,7 @@ func (c *call) putQuota() error {
 	if err := named(&b.Name, name); err != nil {
 		return err
 	}
-	if err := c.h.admin.PutQuota(c.ctx(), b.Quota, b.Revision, c.act(b.why)...); err != nil {
+	if err := c.h.admin.PutQuota(c.ctx(), b.Quota, c.change(b.why, flowfabric.IfRevision(b.Revision))...); err != nil {
 		return err
 	}
 	return c.showQuota(http.StatusOK, name)
@@ -84,8 +85,10 @@ func (c *call) ensureQuota() error {
 	if err := named(&b.Name, name); err != nil {
 		return err
 	}
-	made, err := c.h.admin.EnsureQuota(c.ctx(), b.Quota, c.act(b.why)...)
-	if err != nil {
+	_, missing := c.h.admin.GetQuota(c.ctx(), name)
+	err := c.h.admin.PutQuota(c.ctx(), b.Quota, c.change(b.why, flowfabric.IfNew())...)
+	made := err == nil && errors.Is(missing, flowfabric.ErrNotFound)
+	if err != nil && !errors.Is(err, flowfabric.ErrConflict) {
 		return err
 	}
 	return c.showQuota(madeStatus(made), name)

@@ -43,7 +43,7 @@ func (c *call) putSchedule(b *schedulePut) (set client.ScheduleSet, err error) {
 			return set, err
 		}
 		if b.IfNew {
-			own = []client.SchedulingOption{client.IfNew()}
+			own = []client.SchedulingOption{flowfabric.IfNew()}
 		}
 		d, err := c.declaration(name, b.scheduleBody, "", own...)
 		if err != nil {
@@ -66,14 +66,14 @@ func (c *call) ownSchedule(name string) ([]client.SchedulingOption, error) {
 	s, err := c.h.admin.GetSchedule(c.ctx(), name)
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound):
-		return []client.SchedulingOption{client.IfNew()}, nil
+		return []client.SchedulingOption{flowfabric.IfNew()}, nil
 	case err != nil:
 		return nil, err
 	case !c.who.may(s.Namespace):
 		return nil, &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key",
 			Detail: "the name is taken elsewhere"}
 	}
-	return []client.SchedulingOption{client.IfRevision(s.Revision)}, nil
+	return []client.SchedulingOption{flowfabric.IfRevision(s.Revision)}, nil
 }
 
 // declaration is what a body says; at is where the body is in that of the request.
@@ -227,8 +227,10 @@ func (c *call) onSchedule(do func(s admin.ScheduleInfo) error) error {
 const maxScheduleTries = 5
 
 func (c *call) changeSchedule(b *why,
-	do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
-	return c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(*b)...) })
+	do func(context.Context, string, ...flowfabric.ChangeOption) error) error {
+	return c.onSchedule(func(s admin.ScheduleInfo) error {
+		return do(c.ctx(), s.Name, c.change(*b, flowfabric.IfRevision(s.Revision))...)
+	})
 }
 
 func (c *call) pauseSchedule(b *why) error { return c.changeSchedule(b, c.h.admin.PauseSchedule) }
@@ -239,7 +241,7 @@ func (c *call) removeSchedule() error {
 	reason, err := c.reason()
 	if err == nil {
 		err = c.onSchedule(func(s admin.ScheduleInfo) error {
-			_, err := c.h.admin.RemoveSchedule(c.ctx(), s.Name, &s.Revision, c.act(reason)...)
+			_, err := c.h.admin.RemoveSchedule(c.ctx(), s.Name, c.change(reason, flowfabric.IfRevision(s.Revision))...)
 			return err
 		})
 	}

@@ -238,7 +238,7 @@ func TestRemoteWorkerEnds(t *testing.T) {
 func (a *api) work() {
 	o := admin.New(a.client)
 	if err := o.PutBudget(a.t.Context(),
-		admission.Budget{Name: "work", Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}, 0); err != nil {
+		admission.Budget{Name: "work", Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
 		a.t.Fatal(err)
 	}
 	r := a.remote("worker", "work")
@@ -377,7 +377,7 @@ func TestRemoteWorkerSpends(t *testing.T) {
 	o := admin.New(a.client)
 	for _, name := range []string{"llm", "other"} {
 		if err := o.PutBudget(t.Context(),
-			admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}, 0); err != nil {
+			admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

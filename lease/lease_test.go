@@ -113,7 +113,7 @@ func TestHeldIsSettled(t *testing.T) {
 // What a quota grants comes with the same claim, when there is room.
 func TestClaimOfWhatAQuotaGranted(t *testing.T) {
 	e := newEnv(t)
-	must.No(t, e.admin.PutQuota(e.ctx, admission.Quota{Name: "one", Cap: 1}, 0))
+	must.No(t, e.admin.PutQuota(e.ctx, admission.Quota{Name: "one", Cap: 1}, flowfabric.IfNew()))
 	s := e.open(lease.Config{})
 	first, second := e.submit(flowfabric.Quotas("one")), e.submit(flowfabric.Quotas("one"))
 	h := e.one(s)

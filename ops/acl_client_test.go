@@ -117,14 +117,14 @@ func (s *stage) budget() string {
 	s.Helper()
 	name := s.name("b")
 	s.no(admin.New(s.o).PutBudget(s.ctx,
-		admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0))
+		admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}))
 	return name
 }
 
 func (s *stage) quota() string {
 	s.Helper()
 	name := s.name("q")
-	s.no(admin.New(s.o).PutQuota(s.ctx, admission.Quota{Name: name, Cap: 3}, 0))
+	s.no(admin.New(s.o).PutQuota(s.ctx, admission.Quota{Name: name, Cap: 3}))
 	return name
 }
 
@@ -424,32 +424,28 @@ var methods = []method{
 	}},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
 	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PauseSchedule(s.ctx, s.schedule(), nil)
+		return admin.New(c).PauseSchedule(s.ctx, s.schedule())
 	}},
 	{"Admin.ResumeSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
-		s.no(admin.New(s.o).PauseSchedule(s.ctx, name, nil))
-		return admin.New(c).ResumeSchedule(s.ctx, name, nil)
+		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
+		return admin.New(c).ResumeSchedule(s.ctx, name)
 	}},
 	{"Admin.RemoveSchedule", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule(), nil))
+		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule()))
 	}},
 
 	{"Admin.PutBudget", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).PutBudget(s.ctx,
-			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
+			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
 	}},
 	{"Admin.PutBudget again", false, func(s *stage, c *client.Client) error {
+		b := admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}
+		return admin.New(c).PutBudget(s.ctx, b, flowfabric.IfRevision(1))
+	}},
+	{"Admin.PutBudget whatever is there", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).PutBudget(s.ctx,
-			admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
-	}},
-	{"Admin.EnsureBudget", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).EnsureBudget(s.ctx,
-			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}))
-	}},
-	{"Admin.SyncBudgets", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SyncBudgets(s.ctx,
-			[]admission.Budget{{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}})
+			admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}})
 	}},
 	{"Admin.GetBudget", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).GetBudget(s.ctx, s.budget()))
@@ -477,16 +473,13 @@ var methods = []method{
 		return second(admin.New(c).RemoveBudget(s.ctx, s.budget()))
 	}},
 	{"Admin.PutQuota", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3}, 0)
+		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
 	}},
 	{"Admin.PutQuota again", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
+		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, flowfabric.IfRevision(1))
 	}},
-	{"Admin.EnsureQuota", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).EnsureQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3}))
-	}},
-	{"Admin.SyncQuotas", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SyncQuotas(s.ctx, []admission.Quota{{Name: s.quota(), Cap: 5}})
+	{"Admin.PutQuota whatever is there", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5})
 	}},
 	{"Admin.GetQuota", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).GetQuota(s.ctx, s.quota()))

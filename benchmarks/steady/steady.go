@@ -184,7 +184,7 @@ func (s *steady) watch(ctx, producing context.Context, past time.Duration, out i
 
 // settle waits until everything has ended and is purged, and audits the store.
 func (s *steady) settle(ctx context.Context, out io.Writer) error {
-	if _, err := s.admin.RemoveSchedule(ctx, scheduled, nil); err != nil {
+	if _, err := s.admin.RemoveSchedule(ctx, scheduled); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(s.Keep + settling); ; {

@@ -86,13 +86,12 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 
 // allowance lets a tenant use a million tokens a month. An agent over it waits for the next month.
 func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
-	_, err := a.EnsureBudget(ctx, admission.Budget{
+	return a.PutBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000}},
 		OnHard: admission.HardBlock,
 		Reset:  flowfabric.Millis(30 * 24 * time.Hour),
 	})
-	return err
 }
 
 // cautious returns what there is when a limit is reached.

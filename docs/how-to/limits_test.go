@@ -17,7 +17,7 @@ import (
 
 // budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
 func budget(ctx context.Context, a *admin.Admin, tenant string) error {
-	_, err := a.EnsureBudget(ctx, admission.Budget{
+	err := a.PutBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
@@ -45,9 +45,7 @@ func complete(_ context.Context, topic string) (text string, tokens int64, err e
 
 // quota is for an API that takes 600 calls a minute, and 20 at once.
 func quota(ctx context.Context, a *admin.Admin) error {
-	_, err := a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute),
-		Cap: 20})
-	return err
+	return a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute), Cap: 20})
 }
 
 // each tenant may run two at once and start 100 a minute, whatever the others do.

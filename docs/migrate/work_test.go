@@ -119,7 +119,7 @@ func RunPools(ctx context.Context, workers []*runtime.Worker) error {
 // LimitMail lets a hundred mails a minute start, and ten be sent at once, over all workers.
 func LimitMail(ctx context.Context, c *client.Client) error {
 	err := admin.New(c).PutQuota(ctx, admission.Quota{Name: "smtp", Rate: 100, Window: flowfabric.Millis(time.Minute),
-		Cap: 10}, 0)
+		Cap: 10})
 	if err != nil {
 		return err
 	}

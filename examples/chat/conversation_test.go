@@ -104,7 +104,8 @@ func TestConversationWaitsForItsBudget(t *testing.T) {
 			s.Fatal(err)
 		}
 		b.Budget.Limits = map[string]admission.Limit{dimension: {Hard: 1500}}
-		if err := a.PutBudget(s.Context(), b.Budget, b.Revision, flowfabric.By("ada")); err != nil {
+		if err := a.PutBudget(s.Context(), b.Budget, flowfabric.IfRevision(b.Revision),
+			flowfabric.By("ada")); err != nil {
 			s.Fatal(err)
 		}
 		s.talk.Answer(fftest.Approve("budget 3.2", suspend.Answer{Choice: allowMore}))

@@ -82,7 +82,7 @@ func guard(next http.Handler) http.Handler {
 // begin makes a budget and a conversation that spends of it.
 func (s *site) begin(w http.ResponseWriter, q *http.Request) {
 	name := "chat-" + randomHex(6)
-	err := s.admin.PutBudget(q.Context(), s.budget(name, s.limit), 0)
+	err := s.admin.PutBudget(q.Context(), s.budget(name, s.limit), flowfabric.IfNew())
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -122,7 +122,8 @@ func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	limit := b.Limits[dimension].Hard + s.limit
-	if err := s.admin.PutBudget(q.Context(), s.budget(b.Name, limit), b.Revision, flowfabric.By("user")); err != nil {
+	if err := s.admin.PutBudget(q.Context(), s.budget(b.Name, limit), flowfabric.IfRevision(b.Revision),
+		flowfabric.By("user")); err != nil {
 		s.fail(w, err)
 		return
 	}

@@ -39,7 +39,7 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if t.client, err = client.Connect(ctx, client.Config{URL: o.url, Namespace: t.id, Logger: o.log}); err != nil {
 		return err
 	}
-	if err := t.admin().PutBudget(ctx, t.budget(), 0); err != nil {
+	if err := t.admin().PutBudget(ctx, t.budget(), flowfabric.IfNew()); err != nil {
 		return err
 	}
 	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.BudgetGate(t.id)})
@@ -52,7 +52,7 @@ func (t *tenant) raise(ctx context.Context, limit int64) error {
 		return err
 	}
 	t.limit = limit
-	return t.admin().PutBudget(ctx, t.budget(), seen.Revision, flowfabric.By("operator"))
+	return t.admin().PutBudget(ctx, t.budget(), flowfabric.IfRevision(seen.Revision), flowfabric.By("operator"))
 }
 
 // used is how much of its budget is gone.

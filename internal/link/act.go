@@ -28,3 +28,25 @@ func ActOf(opts []flowfabric.ActOption) (a Act) {
 	}
 	return a
 }
+
+// ChangeOf takes options apart: who and why, and the revision that is expected. 0 expects that there is none; nil
+// expects nothing.
+func ChangeOf(opts []flowfabric.ChangeOption) (acts []flowfabric.ActOption, expected *uint64) {
+	for _, o := range opts {
+		if act, ok := o.(flowfabric.ActOption); ok {
+			acts = append(acts, act)
+		} else if n, ok := Expected(o); ok {
+			expected = &n
+		}
+	}
+	return acts, expected
+}
+
+// Expected is the revision that [flowfabric.IfRevision] or [flowfabric.IfNew] says.
+func Expected(option any) (revision uint64, ok bool) {
+	r, ok := option.(interface{ Expected() uint64 })
+	if !ok {
+		return 0, false
+	}
+	return r.Expected(), true
+}

@@ -248,10 +248,10 @@ func (s *Scene) limits(ctx context.Context) error {
 	err := errors.Join(
 		s.Admin.PutBudget(ctx, admission.Budget{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock,
 			Reset:  flowfabric.Millis(24 * time.Hour),
-			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}}}, 0),
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}}}),
 		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100,
 			Window: flowfabric.Millis(time.Minute),
-			Cap:    10}, 0))
+			Cap:    10}))
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (s *Scene) plans(ctx context.Context) error {
 		"yesterday")
 	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch,
 		"feeds")
-	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", nil, flowfabric.By("anna")))
+	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", flowfabric.By("anna")))
 }
 
 func (s *Scene) articles(ctx context.Context) error {
