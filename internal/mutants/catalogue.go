@@ -143,7 +143,7 @@ var libraryBugs = []Bug{
 		Old: `t.rotation % sum * t.step % sum`,
 		New: `0`},
 	{Name: "registry: a renewal is no sign of life", In: "ff_register_worker",
-		Old: `  redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
+		Old: `  timers.put(ctx, timers.workers, ends, instance)
 `,
 		New: `  redis.call('ZADD', keys.workers(ctx.r), 'NX', expiry, instance)
 `},
@@ -231,7 +231,7 @@ var libraryBugs = []Bug{
 		Old: `R2b = 'R1t'`,
 		New: `R2b = 'R1f'`},
 	{Name: "tick: one call requeues without bound", In: "ff_tick_do.sessions",
-		Old: `redis.call('ZRANGE', held, 0, budget - n.touched)`,
+		Old: `redis.call('ZRANGE', held, 0, most - n.touched)`,
 		New: `redis.call('ZRANGE', held, 0, -1)`},
 	{Name: "trail: what changed nothing is noted", In: "root.leave",
 		Old: `if ctx.note and answer[2] == 'OK' then`,

@@ -117,8 +117,7 @@ local function closed(ctx, list)
     local id, at = list[i], audit.score(list[i + 1])
     if gate.of(ctx, id) ~= '' then
       if (at < 0 or at > ctx.now + 86400000) and audit.note(ctx, 'score', 'closed', id, 'at ' .. list[i + 1]) then
-        redis.call('ZADD', keys.closed(ctx.r), ctx.t, id)
-        root.need(ctx, ctx.now)
+        timers.put(ctx, timers.closed, ctx.now, id)
       end
       if redis.call('HEXISTS', keys.closings(ctx.r), id) == 0
         and audit.note(ctx, 'missing', 'closings', id, 'it is closed') then

@@ -22,8 +22,7 @@ function audit_owners.looks.s(ctx, id)
   end
   if audit.note(ctx, at and 'score' or 'missing', 'sessions',
     id, (at or 'nowhere') .. ', belongs at ' .. reply.int(by)) then
-    redis.call('ZADD', keys.sessions(ctx.r), reply.int(by), id)
-    root.need(ctx, by)
+    timers.put(ctx, timers.sessions, by, id)
   end
 end
 
@@ -62,8 +61,7 @@ function audit_owners.looks.sc(ctx, name)
   if by and not (at and audit.score(at) == by) then
     if audit.note(ctx, at and 'score' or 'missing', 'schedules',
       name, (at or 'nowhere') .. ', belongs at ' .. c.nx) then
-      redis.call('ZADD', keys.schedules(ctx.r), c.nx, name)
-      root.need(ctx, by)
+      timers.put(ctx, timers.schedules, by, name)
     end
   elseif at and not by and audit.note(ctx, 'phantom', 'schedules', name, 'it is paused, or never due') then
     redis.call('ZREM', keys.schedules(ctx.r), name)
@@ -74,9 +72,9 @@ end
 function audit_owners.looks.wk(ctx, instance)
   local exp = redis.call('HGET', keys.worker(ctx.r, instance), 'exp')
   local ends = audit.whole(exp or nil)
-  if not ends or ends + registry.kept <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
+  if not ends or ends + timers.workers.lag <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
   if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then
-    redis.call('ZADD', keys.workers(ctx.r), exp, instance)
+    timers.put(ctx, timers.workers, ends, instance)
   end
 end
 

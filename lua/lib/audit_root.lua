@@ -22,13 +22,12 @@ end
 -- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. A repair removes it,
 -- see audit.note.
 local function quiet(ctx, told)
-  local upto, r = audit.whole(told), ctx.r
+  local upto = audit.whole(told)
   if upto and upto <= ctx.now then return end
   local first = ctx.now + root.span
-  local sets = { keys.done(r), keys.schedules(r), keys.flow_due(r), keys.workers(r) }
-  for i = 1, 4 do
-    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
-    if head[2] then first = math.min(first, audit.score(head[2]) + (i == 4 and registry.kept or 0)) end
+  for i = 1, #timers.all do
+    local timer = timers.all[i]
+    first = math.min(first, timer.quiet and timers.head(ctx, timer) or first)
   end
   if not upto or upto > first then
     audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first))
@@ -95,22 +94,17 @@ end
 -- wake: somebody must be told to tick when the first thing is due, every root.span while anything waits for its time,
 -- and within a second while something waits for the tick alone.
 function audit_root.looks.wake(ctx)
-  local r, first, some = ctx.r, nil, false
+  local r, first = ctx.r, nil
   local soon = redis.call('EXISTS', keys.ready(r), keys.gready(r)) > 0 or redis.call('XLEN', keys.outbox(r)) > 0
-  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r),
-    keys.schedules(r), keys.flow_due(r), keys.closed(r) }
-  for i = 1, 9 do
-    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
-    local at = head[2] and audit.score(head[2])
+  for i = 1, #timers.all do
+    local timer = timers.all[i]
+    local at = timers.head(ctx, timer)
     if at then
-      if i < 5 then some = true elseif i == 5 then soon = true elseif i < 9 then at = math.max(at, ctx.now + 1000) end
-      if not first or at < first then first = at end
+      at = timer.quiet and math.max(at, ctx.now + 1000) or math.min(at, ctx.now + root.span)
+      first = math.min(first or at, at)
     end
   end
-  if soon or some then
-    local latest = ctx.now + (soon and 1000 or root.span)
-    first = math.min(first or latest, latest)
-  end
+  if soon then first = math.min(first or ctx.now + 1000, ctx.now + 1000) end
   if not first or ctx.wake and ctx.wake <= math.max(first, ctx.now) then return 1, '' end
   local told = ctx.wake and reply.int(ctx.wake) or 'never'
   if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then

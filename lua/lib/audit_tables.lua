@@ -222,8 +222,7 @@ function audit_tables.looks.work(ctx, q)
         redis.call('ZREM', keys.backlog(ctx.r), name)
       end
     elseif not filed and audit.note(ctx, 'missing', 'backlog', name, 'nobody would do it') then
-      redis.call('ZADD', keys.backlog(ctx.r), ctx.t, name)
-      root.need(ctx, ctx.now)
+      timers.put(ctx, timers.backlog, ctx.now, name)
     end
   end
   return #list / 2, cursor

@@ -503,8 +503,7 @@ function claim.run(ctx, q)
       local lives, number = reply.int(ctx.now + q.ttl), reply.int(q.number)
       redis.call('HSET', keys.session(ctx.r, q.session), 'exp', lives, 'ttl', reply.int(q.ttl), 'cl', number)
       if not s.exp then
-        redis.call('ZADD', keys.sessions(ctx.r), reply.int(ctx.now + q.ttl), q.session)
-        root.need(ctx, ctx.now + q.ttl)
+        timers.put(ctx, timers.sessions, ctx.now + q.ttl, q.session)
       end
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}

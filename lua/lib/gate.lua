@@ -190,9 +190,8 @@ end
 
 -- close says that nothing of a route is handed out until an instant, and why; its caller takes it out (ready.drop).
 function gate.close(ctx, route_id, at, why)
-  redis.call('ZADD', keys.closed(ctx.r), reply.int(at), route_id)
   redis.call('HSET', keys.closings(ctx.r), route_id, why)
-  root.need(ctx, at)
+  timers.put(ctx, timers.closed, at, route_id)
 end
 
 -- forget makes a closed route as if it had never been closed; its caller hands out again what waits.

@@ -74,9 +74,7 @@ end
 
 -- expire gives up a flow that is not released within a day; every part of it that comes begins the day anew.
 function graph.expire(ctx, h)
-  local due = ctx.now + 86400000
-  redis.call('ZADD', keys.flow_due(ctx.r), reply.int(due), h.id)
-  root.need(ctx, due)
+  timers.put(ctx, timers.flow_due, ctx.now + 86400000, h.id)
 end
 
 function graph.set(h, field, value)
@@ -188,9 +186,7 @@ local function settle_flow(ctx, h)
   graph.tally(ctx, h.st)
   h.said = true
   if graph.count(h, 'nn') == graph.count(h, 'pu') then
-    local at = ctx.now + 86400000
-    redis.call('ZADD', keys.flow_due(ctx.r), reply.int(at), h.id)
-    root.need(ctx, at)
+    timers.put(ctx, timers.flow_due, ctx.now + 86400000, h.id)
   end
 end
 

@@ -55,15 +55,13 @@ end
 
 -- delay parks an execution until an instant.
 function indexes.delay(ctx, at, id)
-  redis.call('ZADD', keys.delayed(ctx.r), reply.int(at), id)
-  root.need(ctx, at)
+  timers.put(ctx, timers.delayed, at, id)
 end
 
 -- alarm sets (or with nil removes) the one alarm of an execution.
 function indexes.alarm(ctx, at, id)
   if at then
-    redis.call('ZADD', keys.alarms(ctx.r), reply.int(at), id)
-    root.need(ctx, at)
+    timers.put(ctx, timers.alarms, at, id)
   else
     redis.call('ZREM', keys.alarms(ctx.r), id)
   end
@@ -239,8 +237,7 @@ function indexes.apply(ctx)
     local ended = ctx.moves.ended
     redis.call('ZADD', keys.done(r), unpack(ended.done))
     if ended.unsuccessful then redis.call('ZADD', keys.unsuccessful(r), unpack(ended.unsuccessful)) end
-    if not ctx.wake or ctx.wake > ctx.moves.purge then root.need(ctx, ctx.moves.purge) end
-    root.filed(ctx, ctx.moves.purge)
+    timers.need(ctx, timers.done, ctx.moves.purge)
     ctx.moves.ended, ctx.moves.purge, ctx.moves.purge_text = nil, nil, nil
     if ctx.moves.outcomes then
       for outcome, n in pairs(ctx.moves.outcomes) do redis.call('HINCRBY', r, 'tally:' .. outcome, n) end

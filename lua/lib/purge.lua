@@ -74,9 +74,7 @@ local function founder(ctx, h)
   if not ended then return end
   local at = math.max(ctx.now, indexes.over(ctx, c, math.max(ended, tonumber(h.en) or 0)))
   if at >= args.score(filed) then return end
-  redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
-  root.need(ctx, at)
-  root.filed(ctx, at)
+  timers.put(ctx, timers.done, at, h.id)
 end
 
 -- member forgets what belongs to a member of a flow, and the flow with the last one.

@@ -6,8 +6,6 @@
 -- there.
 local registry = {}
 
-registry.kept = 3600000 -- ms
-
 -- stale tells that a worker was last heard of before the clock stepped back: seen lies ahead of now. Such a row says
 -- nothing until it is renewed, which takes a third of its ttl if the worker lives.
 function registry.stale(ctx, seen)

@@ -71,9 +71,7 @@ function schedule.file(ctx, name, c, at, limit)
   if at == '' or c.pz then
     redis.call('ZREM', keys.schedules(ctx.r), name)
   else
-    redis.call('ZADD', keys.schedules(ctx.r), at, name)
-    root.need(ctx, tonumber(at))
-    root.filed(ctx, tonumber(at))
+    timers.put(ctx, timers.schedules, tonumber(at), name)
   end
   return at
 end

@@ -20,8 +20,7 @@ end
 -- indexed again, when its old entry comes due.
 function session.shorten(ctx, id, s, exp)
   if s.exp and exp < s.exp then
-    redis.call('ZADD', keys.sessions(ctx.r), reply.int(exp), id)
-    root.need(ctx, exp)
+    timers.put(ctx, timers.sessions, exp, id)
   end
 end
 

@@ -139,10 +139,9 @@ end
 -- pend stores a new pending waitpoint; core counts and indexes follow.
 function waitpoint.pend(ctx, c, id, wid, w)
   waitpoint.save(ctx, id, wid, w)
-  redis.call('ZADD', keys.pending(ctx.r), w.expires, id .. ':' .. wid)
+  timers.put(ctx, timers.pending, tonumber(w.expires), id .. ':' .. wid)
   waitpoint.index(ctx, id, wid, w)
   waitpoint.count(ctx, c, id, 1)
-  root.need(ctx, tonumber(w.expires))
 end
 
 -- reopen makes an active waitpoint pending again: its suspension is over without it. bytes is what it buffers then.
@@ -150,9 +149,8 @@ function waitpoint.reopen(ctx, id, wid, w, bytes)
   w.state, w.activated, w.suspension, w.matched, w.bytes = 'p', '', '', '0', reply.int(bytes or 0)
   w.expires = reply.int(ctx.now + 604800000)
   waitpoint.save(ctx, id, wid, w)
-  redis.call('ZADD', keys.pending(ctx.r), w.expires, id .. ':' .. wid)
+  timers.put(ctx, timers.pending, ctx.now + 604800000, id .. ':' .. wid)
   waitpoint.index(ctx, id, wid, w)
-  root.need(ctx, tonumber(w.expires))
 end
 
 -- close ends one open waitpoint for good: state c or x, and why. The caller counts.

@@ -148,8 +148,7 @@ function ff_audit.session(ctx, c)
   local at = redis.call('ZSCORE', keys.sessions(ctx.r), id)
   if at and audit.score(at) <= ctx.now then return end
   if audit.note(ctx, 'missing', 'sessions', id, 'it holds work and has no record') then
-    redis.call('ZADD', keys.sessions(ctx.r), ctx.t, id)
-    root.need(ctx, ctx.now)
+    timers.put(ctx, timers.sessions, ctx.now, id)
   end
 end
 

@@ -147,8 +147,7 @@ function ff_flows.places(ctx, h, gone)
   if at and (audit.score(at) == due or h.st ~= 'F0' and audit.score(at) <= ctx.now + 86400000) then return end
   if audit.note(ctx, at and 'score' or 'missing', 'flowdue',
     id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
-    redis.call('ZADD', keys.flow_due(ctx.r), reply.int(due), id)
-    root.need(ctx, due)
+    timers.put(ctx, timers.flow_due, due, id)
   end
 end
 

@@ -14,84 +14,63 @@
 -- Errors:  @root invalid_input
 local ff_tick_do = {}
 
--- stepped has this tick and those that follow at once look at every session and at every route that gates closed,
--- after the clock stepped back: their times are those of another clock. A live session stays for one ttl
--- (session.cut), and a gate is asked again. Everything else keeps its time.
-function ff_tick_do.stepped(ctx)
-  if not root.stepped(ctx) then return end
-  local again = { keys.sessions(ctx.r), keys.closed(ctx.r) }
-  for i = 1, 2 do redis.call('ZUNIONSTORE', again[i], '1', again[i], 'WEIGHTS', '0') end
-end
+-- A function that bears the name of a timer fires one of its entries: id. n counts what the tick did; what it touched
+-- is to stay below most.
 
--- sessions finds expired sessions, makes their death sticky, and requeues what they held, up to budget.
-function ff_tick_do.sessions(ctx, budget, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.sessions(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
-  for i = 1, #due do
-    if n.touched >= budget then
-      n.more = true
-      return
-    end
-    local id = due[i]
-    local s = session.read(ctx, id)
-    n.touched = n.touched + 1
-    if s.alive then
-      redis.call('ZADD', keys.sessions(ctx.r), reply.int(session.cut(ctx, id, s)), id)
-    else
-      local key, held = keys.session(ctx.r, id), keys.held(ctx.r, id)
-      redis.call('HSET', key, 'dead', '1')
-      local members = redis.call('ZRANGE', held, 0, budget - n.touched)
-      for m = 1, #members do
-        local c = core.read(ctx, members[m])
-        if c.state and core.granted(c) and c.grant_session == id then
-          settle.ungrant(ctx, c, members[m])
-        elseif c.state == 'A1' and c.session == id then
-          local what = settle.requeue(ctx, c, members[m])
-          n[what] = n[what] + 1
-        else
-          indexes.unhold(ctx, id, members[m])
-        end
-        n.touched = n.touched + 1
-      end
-      flow.apply(ctx)
-      if redis.call('EXISTS', held) == 0 then
-        redis.call('ZREM', keys.sessions(ctx.r), id)
-        redis.call('DEL', keys.lost(ctx.r, id))
-        redis.call('EXPIRE', key, 600)
-      else
-        n.more = true
-      end
-    end
+-- sessions makes the death of one that expired sticky, and requeues what it held.
+function ff_tick_do.sessions(ctx, id, n, most)
+  local s = session.read(ctx, id)
+  if s.alive then
+    redis.call('ZADD', keys.sessions(ctx.r), reply.int(session.cut(ctx, id, s)), id)
+    return
   end
-  if #due == budget then n.more = true end
-end
-
--- delays promotes what came due.
-function ff_tick_do.delays(ctx, budget, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.delayed(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
-  if #due == budget then n.more = true end
-  if #due == 0 then return end
-  redis.call('ZREM', keys.delayed(ctx.r), unpack(due))
-  local to = core.promoted
-  for i = 1, #due do
-    local c = core.read(ctx, due[i])
-    if c.state and to[c.state] then
-      if c.delay_until and tonumber(c.delay_until) > ctx.now then
-        redis.call('ZADD', keys.delayed(ctx.r), c.delay_until, due[i])
-      else
-        record.set(ctx, due[i], 'state', to[c.state])
-        record.clear(ctx, due[i], 'delay_until')
-        if c.flow then graph.moved(ctx, c, due[i], to[c.state]) end
-        indexes.enqueue(ctx, c.route, lane.score(ctx, c), due[i])
-        n.promoted = n.promoted + 1
-      end
+  local key, held = keys.session(ctx.r, id), keys.held(ctx.r, id)
+  redis.call('HSET', key, 'dead', '1')
+  local members = redis.call('ZRANGE', held, 0, most - n.touched)
+  for m = 1, #members do
+    local c = core.read(ctx, members[m])
+    if c.state and core.granted(c) and c.grant_session == id then
+      settle.ungrant(ctx, c, members[m])
+    elseif c.state == 'A1' and c.session == id then
+      ff_tick_do.requeue(ctx, c, members[m], n)
+    else
+      indexes.unhold(ctx, id, members[m])
     end
     n.touched = n.touched + 1
   end
   flow.apply(ctx)
+  if redis.call('EXISTS', held) == 0 then
+    redis.call('ZREM', keys.sessions(ctx.r), id)
+    redis.call('DEL', keys.lost(ctx.r, id))
+    redis.call('EXPIRE', key, 600)
+  else
+    n.more = true
+  end
 end
 
--- fire decides what one alarm means by re-reading the core.
-function ff_tick_do.fire(ctx, id, n)
+function ff_tick_do.requeue(ctx, c, id, n)
+  local what = settle.requeue(ctx, c, id)
+  n[what] = n[what] + 1
+end
+
+-- delayed promotes what came due.
+function ff_tick_do.delayed(ctx, id, n)
+  local c = core.read(ctx, id)
+  local to = c.state and core.promoted[c.state]
+  if not to then return end
+  if c.delay_until and tonumber(c.delay_until) > ctx.now then
+    redis.call('ZADD', keys.delayed(ctx.r), c.delay_until, id)
+    return
+  end
+  record.set(ctx, id, 'state', to)
+  record.clear(ctx, id, 'delay_until')
+  if c.flow then graph.moved(ctx, c, id, to) end
+  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  n.promoted = n.promoted + 1
+end
+
+-- alarms decides what one means by re-reading the core.
+function ff_tick_do.alarms(ctx, id, n)
   local c = core.read(ctx, id)
   local deadline, timeout = c.deadline and tonumber(c.deadline), c.attempt_deadline and tonumber(c.attempt_deadline)
   if not c.state or core.terminal(c) then
@@ -105,16 +84,14 @@ function ff_tick_do.fire(ctx, id, n)
   elseif core.granted(c) and tonumber(c.grant_deadline or '0') <= ctx.now then
     settle.ungrant(ctx, c, id)
   elseif c.state == 'A3' then
-    local what = settle.requeue(ctx, c, id)
-    n[what] = n[what] + 1
+    ff_tick_do.requeue(ctx, c, id, n)
   elseif c.state == 'A1' and timeout and timeout <= ctx.now then
     if session.read(ctx, c.session).alive then
       settle.fail(ctx, c, id, { category = 'attempt_timeout', reason = '', timeout = true })
       session.lost(ctx, c.session, id, c.epoch, 'attempt_timeout')
       n.timedout = n.timedout + 1
     else
-      local what = settle.requeue(ctx, c, id)
-      n[what] = n[what] + 1
+      ff_tick_do.requeue(ctx, c, id, n)
     end
   elseif core.suspended(c) and c.suspension_deadline and tonumber(c.suspension_deadline) <= ctx.now then
     settle.timeout(ctx, c, id)
@@ -129,114 +106,95 @@ function ff_tick_do.fire(ctx, id, n)
   end
 end
 
-function ff_tick_do.alarms(ctx, budget, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.alarms(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
-  if #due == budget then n.more = true end
-  for i = 1, #due do
-    ff_tick_do.fire(ctx, due[i], n)
-    n.touched = n.touched + 1
-  end
-  flow.apply(ctx)
-end
-
--- waitpoints closes pending ones whose time is over.
-function ff_tick_do.waitpoints(ctx, budget, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.pending(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
-  if #due == budget then n.more = true end
-  for i = 1, #due do
-    local id, wid = string.sub(due[i], 1, 36), string.sub(due[i], 38)
-    local w = waitpoint.read(ctx, id, wid)
-    if w and w.state == 'p' and tonumber(w.expires) <= ctx.now then
-      waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')
-      waitpoint.count(ctx, { open_waitpoints = record.read(ctx, id).open_waitpoints }, id, -1)
-      n.waitpoints = n.waitpoints + 1
-    else
-      redis.call('ZREM', keys.pending(ctx.r), due[i])
-    end
-    n.touched = n.touched + 1
+-- pending closes a waitpoint whose time is over.
+function ff_tick_do.pending(ctx, member, n)
+  local id, wid = string.sub(member, 1, 36), string.sub(member, 38)
+  local w = waitpoint.read(ctx, id, wid)
+  if w and w.state == 'p' and tonumber(w.expires) <= ctx.now then
+    waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')
+    waitpoint.count(ctx, { open_waitpoints = record.read(ctx, id).open_waitpoints }, id, -1)
+    n.waitpoints = n.waitpoints + 1
+  else
+    redis.call('ZREM', keys.pending(ctx.r), member)
   end
 end
 
--- retention purges what ended and was kept long enough. One that was given more time since is filed anew.
-function ff_tick_do.retention(ctx, budget, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.done(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
-  if #due == budget then n.more = true end
-  local most = n.touched + budget
-  for i = 1, #due do
-    if n.touched >= most then
-      n.more = true
-      break
-    end
-    local c = core.read(ctx, due[i])
-    n.touched = n.touched + 1 + math.floor(math.min(200, core.started(c)) / 4)
-    if c.flow then n.touched = n.touched + 1 end
-    if c.had_waits then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
-    if not c.state or not core.terminal(c) then
-      redis.call('ZREM', keys.done(ctx.r), due[i])
-      redis.call('ZREM', keys.unsuccessful(ctx.r), due[i])
-    else
-      -- a damaged record must not stop the others: it is looked at again in a day
-      local ended = tonumber(c.ended_at or '')
-      local at = ended and indexes.over(ctx, c, ended) or ctx.now + 86400000
-      local h = c.flow and graph.head(ctx, c.flow)
-      if h then -- nobody needs a member before its flow has ended, and somebody may until then
-        -- one that must stay is looked at again after as long as it has stayed
-        local since = math.max(tonumber(h.en) or 0, ended or 0)
-        local again = purge.pinned(ctx, c, due[i]) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
-        at = math.max(at, again or (tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
-      end
-      if at > ctx.now and not c.purged_until then
-        redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
-      elseif purge.run(ctx, c, due[i], purge.keep(due[i])) then
-        n.purged = n.purged + 1
-      else
+-- closed opens a route whose time has come: the next claim there asks the gate again.
+function ff_tick_do.closed(ctx, route_id)
+  gate.forget(ctx, route_id)
+  indexes.reopen(ctx, route_id)
+end
+
+-- done purges what ended and was kept long enough. One that was given more time since is filed anew.
+function ff_tick_do.done(ctx, id, n)
+  local c = core.read(ctx, id)
+  n.touched = n.touched + math.floor(math.min(200, core.started(c)) / 4)
+  if c.flow then n.touched = n.touched + 1 end
+  if c.had_waits then n.touched = n.touched + math.floor(#waits.ids(ctx, id) / 4) end
+  if not c.state or not core.terminal(c) then
+    redis.call('ZREM', keys.done(ctx.r), id)
+    redis.call('ZREM', keys.unsuccessful(ctx.r), id)
+    return
+  end
+  -- a damaged record must not stop the others: it is looked at again in a day
+  local ended = tonumber(c.ended_at or '')
+  local at = ended and indexes.over(ctx, c, ended) or ctx.now + 86400000
+  local h = c.flow and graph.head(ctx, c.flow)
+  if h then -- nobody needs a member before its flow has ended, and somebody may until then
+    -- one that must stay is looked at again after as long as it has stayed
+    local since = math.max(tonumber(h.en) or 0, ended or 0)
+    local again = purge.pinned(ctx, c, id) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
+    at = math.max(at, again or (tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
+  end
+  if at > ctx.now and not c.purged_until then
+    redis.call('ZADD', keys.done(ctx.r), reply.int(at), id)
+  elseif purge.run(ctx, c, id, purge.keep(id)) then
+    n.purged = n.purged + 1
+  else
+    n.more = true
+  end
+end
+
+-- flow_due gives up a flow that was staged and not released for a day, and forgets the header of one without members.
+function ff_tick_do.flow_due(ctx, id)
+  local h = graph.head(ctx, id)
+  if h and h.st == 'F0' then
+    flow.stop(ctx, h, 'cancel_all', 'tick', 'flow_abandoned')
+  elseif h and h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then
+    purge.flow(ctx, h)
+  end
+end
+
+-- looks tells whether a tick need look at a timer.
+function ff_tick_do.looks(ctx, timer, n)
+  if timer.quiet then return not ff_tick_do.quiet(ctx) end
+  if timer.gates then return ctx.gates end
+  return not timer.rare or ff_tick_do.some(ctx, n)
+end
+
+-- pass fires what is due of a timer, as far as the budget reaches.
+function ff_tick_do.pass(ctx, timer, n)
+  local budget = math.max(20, math.min(timer.most or 100, math.floor((100 - n.touched) / (timer.part or 1))))
+  if timer == timers.backlog then -- goes on with what calls about flows left behind
+    if flow.drain(ctx, budget) then n.more = true end
+    n.touched = n.touched + budget - ctx.moves.nodes
+  else
+    local fire, most = ff_tick_do[timer.name], n.touched + budget
+    local due = redis.call('ZRANGEBYSCORE', timer.key(ctx.r), '-inf', reply.int(ctx.now - (timer.lag or 0)), 'LIMIT',
+      '0', reply.int(budget))
+    if timer.take then redis.call('ZREM', timer.key(ctx.r), unpack(due)) end
+    if #due == budget then n.more = true end
+    for i = 1, fire and #due or 0 do
+      if n.touched >= most then
         n.more = true
+        break
       end
+      n.touched = n.touched + 1
+      fire(ctx, due[i], n, most)
     end
   end
   flow.apply(ctx)
-end
-
--- flows gives up what was staged and not released for a day, and forgets the headers of flows without members.
-function ff_tick_do.flows(ctx, n)
-  local due = redis.call('ZRANGEBYSCORE', keys.flow_due(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', '0', '20')
-  for i = 1, #due do
-    local h = graph.head(ctx, due[i])
-    redis.call('ZREM', keys.flow_due(ctx.r), due[i])
-    if h and h.st == 'F0' then
-      flow.stop(ctx, h, 'cancel_all', 'tick', 'flow_abandoned')
-    elseif h and h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then
-      purge.flow(ctx, h)
-    end
-    n.touched = n.touched + 1
-  end
-  flow.apply(ctx)
-end
-
--- backlog goes on with what calls about flows left behind.
-function ff_tick_do.backlog(ctx, budget, n)
-  if redis.call('EXISTS', keys.backlog(ctx.r)) == 0 then return end
-  if flow.drain(ctx, budget) then n.more = true end
-  n.touched = n.touched + budget - ctx.moves.nodes
-  flow.apply(ctx)
-  n.drained = 1
-end
-
--- gates opens routes whose time has come: the next claim there asks the gate again.
-function ff_tick_do.gates(ctx, n)
-  if not ctx.gates then return end
-  local due = redis.call('ZRANGEBYSCORE', keys.closed(ctx.r), '-inf', ctx.t, 'LIMIT', '0', '32')
-  for i = 1, #due do
-    gate.forget(ctx, due[i])
-    indexes.reopen(ctx, due[i])
-    n.touched = n.touched + 1
-  end
-  if #due == 32 then n.more = true end
-end
-
--- workers forgets instances that have not been heard of for an hour.
-function ff_tick_do.workers(ctx)
-  redis.call('ZREMRANGEBYSCORE', keys.workers(ctx.r), '-inf', reply.int(ctx.now - 3600000))
+  ctx.heads = {} -- entries may have moved from one timer to another
 end
 
 -- rering repeats wake-ups that may have been lost: ready routes and waiters coexist.
@@ -279,75 +237,41 @@ function ff_tick_do.quiet(ctx)
   return ctx.quiet and ctx.quiet > ctx.now + 1000 and ctx.quiet <= ctx.now + root.span
 end
 
--- is_due looks at the head of a timer set and remembers it for next_due.
-function ff_tick_do.is_due(ctx, key)
-  local head = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')
-  local at = head[2] and args.score(head[2])
-  ctx.heads[key] = at
-  return at and at <= ctx.now
+-- head is when the first entry of a timer is due, false when it has none.
+function ff_tick_do.head(ctx, timer)
+  if ctx.heads[timer] == nil then ctx.heads[timer] = timers.head(ctx, timer) or false end
+  return ctx.heads[timer]
 end
 
--- until_when nothing comes due of what is kept for hours, at most root.span ahead; nil when something is left to do.
-function ff_tick_do.until_when(ctx)
-  if ctx.crowd then return nil end
-  local first = ctx.now + root.span
-  local sets = { keys.done(ctx.r), keys.schedules(ctx.r), keys.flow_due(ctx.r), keys.workers(ctx.r) }
-  for i = 1, 4 do
-    local head = redis.call('ZRANGEBYSCORE', sets[i], '-inf', reply.int(first - (i == 4 and 3600000 or 0)),
-      'WITHSCORES', 'LIMIT', '0', '1')
-    if head[2] then first = math.min(first, args.score(head[2]) + (i == 4 and 3600000 or 0)) end
+-- upcoming is when a tick is wanted next, nil when nothing waits for one. The second result is until when nothing of
+-- what is kept for hours comes due: 0 when something does, nil when that stays as it is. What is overdue of it after
+-- this call (a schedule that waits for the caller) waits for a second.
+function ff_tick_do.upcoming(ctx, n, outbox)
+  local least, upto = nil, ctx.now + root.span
+  for i = 1, #timers.all do
+    local timer = timers.all[i]
+    local at = not timer.quiet and ff_tick_do.looks(ctx, timer, n) and ff_tick_do.head(ctx, timer)
+    if at then least = math.min(least or at, at, ctx.now + root.span) end
   end
-  return first > ctx.now and reply.int(first) or nil
-end
-
--- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a
--- second from now at least, but for a schedule, which is to be fired on time: when a tick is wanted in a second
--- anyway, that alone counts.
-function ff_tick_do.later(ctx, soon)
-  if soon and ff_tick_do.quiet(ctx) then return nil end
-  local least, sets = nil, { keys.schedules(ctx.r), keys.done(ctx.r), keys.workers(ctx.r), keys.flow_due(ctx.r) }
-  for i = 1, soon and 1 or 4 do
-    local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
-    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
-    if at and (i ~= 1 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
-    if at and (not least or at < least) then least = at end
-  end
-  if soon then return least end
-  local _, recorded = feed.wanted(ctx) -- a day later the feed goes
-  if recorded then
-    local at = math.max(recorded + 86400000, ctx.now + 1000)
-    if not least or at < least then least = at end
-  end
-  return least
-end
-
--- next_due is the earliest thing a tick waits for, nil when nothing exists. A schedule that is due waits for the
--- caller.
-function ff_tick_do.next_due(ctx, n, outbox)
-  local least = nil
-  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r), keys.done(ctx.r) }
-  for i = 1, 5 do
-    local at = ctx.heads[sets[i]]
-    -- what was worked on may have moved from one set to another
-    if n.touched > 0 and (i < 5 or not ff_tick_do.quiet(ctx)) then
-      ff_tick_do.is_due(ctx, sets[i])
-      at = ctx.heads[sets[i]]
-    end
-    if at and i < 5 then at = math.min(at, ctx.now + root.span) end
-    if at and (not least or at < least) then least = at end
-  end
-  if least and least <= ctx.now then return least end
   if (not least or least > ctx.now + 1000) and (outbox > 0 or
       ff_tick_do.some(ctx, n) and redis.call('EXISTS', keys.ready(ctx.r), keys.gready(ctx.r)) > 0) then
     least = ctx.now + 1000
   end
-  local at = ff_tick_do.later(ctx, least and least <= ctx.now + 1000)
-  if ctx.gates then
-    local head = redis.call('ZRANGE', keys.closed(ctx.r), '0', '0', 'WITHSCORES')
-    local opens = head[2] and args.score(head[2])
-    if opens and (not at or opens < at) then at = opens end
+  if least and least <= ctx.now + 1000 and ff_tick_do.quiet(ctx) then return least, nil end
+  for i = 1, #timers.all do
+    local at = timers.all[i].quiet and ff_tick_do.head(ctx, timers.all[i])
+    if at then
+      upto = math.min(upto, at)
+      if at <= ctx.now then at = ctx.now + 1000 end
+      least = math.min(least or at, at)
+    end
   end
-  return least and at and math.min(least, at) or least or at
+  local _, recorded = feed.wanted(ctx) -- a day later the feed goes
+  if recorded then
+    local at = math.max(recorded + 86400000, ctx.now + 1000)
+    least = math.min(least or at, at)
+  end
+  return least, upto > ctx.now and not ctx.crowd and upto or 0
 end
 
 -- ask wakes the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is
@@ -375,45 +299,35 @@ local function ff_tick(k, argv)
     return reply.already(current)
   end
 
-  ff_tick_do.stepped(ctx)
+  local stepped = root.stepped(ctx)
   ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
   local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
     suspensions = 0, waitpoints = 0, purged = 0, more = false }
   ctx.heads = {}
-  if ff_tick_do.is_due(ctx, keys.sessions(ctx.r)) then ff_tick_do.sessions(ctx, 60, n) end
-  if ff_tick_do.some(ctx, n) then
-    if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
-      ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
+  for i = 1, #timers.all do
+    local timer = timers.all[i]
+    if stepped and timer.clock then
+      redis.call('ZUNIONSTORE', timer.key(ctx.r), '1', timer.key(ctx.r), 'WEIGHTS', '0')
     end
-    if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
-    if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
+    if ff_tick_do.looks(ctx, timer, n) then
+      local at = ff_tick_do.head(ctx, timer)
+      if at and at <= ctx.now and timer ~= timers.schedules then ff_tick_do.pass(ctx, timer, n) end
+    end
   end
   local quiet = ff_tick_do.quiet(ctx)
-  if not quiet then
-    if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
-    if ff_tick_do.is_due(ctx, keys.flow_due(ctx.r)) then ff_tick_do.flows(ctx, n) end
-    ff_tick_do.workers(ctx)
-    feed.trim(ctx)
-  end
-  ff_tick_do.gates(ctx, n)
-  if ff_tick_do.some(ctx, n) then ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n) end
+  if not quiet then feed.trim(ctx) end
   ff_tick_do.rering(ctx, n)
-  local schedules = quiet and 0 or redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
+  local due = ctx.heads[timers.schedules]
+  local schedules = due and due <= ctx.now and redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t) or 0
   local outbox = (ctx.gates or ctx.told) and redis.call('XLEN', keys.outbox(ctx.r)) or 0
   if ctx.told and outbox == 0 then redis.call('HDEL', ctx.r, 'told') end
-  local due = ff_tick_do.next_due(ctx, n, outbox)
-  if n.more then due = ctx.now end
-  if due then
-    redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t, 'wake', reply.int(due))
-  else
-    redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t)
-    redis.call('HDEL', ctx.r, 'wake')
-  end
-  if not quiet then
-    local upto = ff_tick_do.until_when(ctx)
-    if upto then redis.call('HSET', ctx.r, 'quiet', upto) else redis.call('HDEL', ctx.r, 'quiet') end
-  end
-  return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
+  local wake, upto = ff_tick_do.upcoming(ctx, n, outbox)
+  if n.more then wake = ctx.now end
+  upto = upto or ctx.quiet or 0
+  redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t, 'wake', reply.int(wake or 0), 'quiet', reply.int(upto))
+  if not wake then redis.call('HDEL', ctx.r, 'wake') end
+  if upto == 0 then redis.call('HDEL', ctx.r, 'quiet') end
+  return reply.ok('1', n.more and '1' or '0', reply.int(wake and math.max(0, wake - ctx.now) or 0), wake and '0' or '1',
     reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
     reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints), reply.int(n.purged), reply.int(schedules),
     reply.int(outbox))

@@ -12,10 +12,9 @@ local function ff_mark_session_dead(ctx, q)
   if s.dead then return reply.already('dead') end
   if not s.exp then return reply.err('session_not_found') end
   redis.call('HSET', keys.session(ctx.r, id), 'dead', '1', 'why', reason)
-  redis.call('ZADD', keys.sessions(ctx.r), reply.int(math.min(s.exp, ctx.now)), id)
+  timers.put(ctx, timers.sessions, math.min(s.exp, ctx.now), id)
   local bell = session.bell(id)
   doorbell.vacate(ctx, bell)
-  root.need(ctx, ctx.now)
   publish.to(keys.doorbell(ctx.r, bell), 'l')
   return reply.ok('dead', reply.int(redis.call('ZCARD', keys.held(ctx.r, id))))
 end

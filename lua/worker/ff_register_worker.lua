@@ -16,14 +16,13 @@ local function ff_register_worker(ctx, q)
   if w.alive and w.token ~= token then
     return reply.err('instance_in_use', reply.int(w.exp), reply.int(w.exp - ctx.now))
   end
-  local key, expiry = keys.worker(ctx.r, instance), reply.int(ctx.now + ttl)
+  local key, ends = keys.worker(ctx.r, instance), ctx.now + ttl
+  local expiry = reply.int(ends)
 
   redis.call('HDEL', key, 'dead', 'why')
   redis.call('HSET', key, 'token', token, 'exp', expiry, 'seen', ctx.t, 'reg', w.token == token and w.reg or ctx.t,
     'in', q.inflight, 'stuck', q.stuck, 'info', info)
-  redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
-  redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
-  local forget = ctx.now + ttl + registry.kept
-  if not ctx.wake or ctx.wake > forget then root.need(ctx, forget) end
+  redis.call('PEXPIRE', key, reply.int(ttl + timers.workers.lag))
+  timers.put(ctx, timers.workers, ends, instance)
   return reply.ok(w.alive and 'renewed' or 'registered', expiry, '@REVISION@')
 end
