@@ -168,22 +168,14 @@ var libraryBugs = []Bug{
 	{Name: "complete: the result goes to the first attempt", In: "settle.complete",
 		Old: `keys.result(ctx.r, id, attempt), result`,
 		New: `keys.result(ctx.r, id, '0'), result`},
-	{Name: "pause: the deadline's alarm is lost", In: "settle.pause",
-		Old: `    record.clear(ctx, id, 'attempt_deadline')
-    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)`,
-		New: `    record.clear(ctx, id, 'attempt_deadline')
-    indexes.alarm(ctx, nil, id)`},
+	{Name: "pause: the deadline's alarm is lost", In: "settle.leftover",
+		Old: `  record.clear(ctx, id, 'attempt_deadline')
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)`,
+		New: `  record.clear(ctx, id, 'attempt_deadline')
+  indexes.alarm(ctx, nil, id)`},
 	{Name: "pause: a delayed attempt is claimable at once", In: "settle.pause",
-		Old: `    indexes.delay(ctx, at, id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
-  core.announce(ctx, c, id, at and`,
-		New: `    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
-  core.announce(ctx, c, id, at and`},
+		Old: `  home.ready(ctx, c, id, at)`,
+		New: `  home.ready(ctx, c, id)`},
 	{Name: "timeout: ends the execution despite retries", In: "settle.fail",
 		Old: `  if not retry then
     if f.release`,

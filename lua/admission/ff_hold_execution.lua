@@ -14,7 +14,7 @@ local function ff_hold_execution(ctx, q)
   if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.state) end
 
   local code = 'R4' .. string.sub(c.state, 3)
-  indexes.leave(ctx, c, id)
+  home.leave(ctx, c, id)
   record.set(ctx, id, 'state', code)
   if c.grant_deadline then
     record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number')

@@ -15,14 +15,9 @@ local function ff_unhold_execution(ctx, q)
 
   local at = tonumber(c.delay_until or '0')
   local code = (at > ctx.now and 'R2a' or 'R1') .. string.sub(c.state, 3)
-  indexes.leave(ctx, c, id)
+  home.ready(ctx, c, id, at > ctx.now and at)
   record.set(ctx, id, 'state', code)
-  if at > ctx.now then
-    indexes.delay(ctx, at, id)
-  else
-    if c.delay_until then record.clear(ctx, id, 'delay_until') end
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
+  if c.delay_until and at <= ctx.now then record.clear(ctx, id, 'delay_until') end
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)
   flow.apply(ctx)

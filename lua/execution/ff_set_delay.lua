@@ -21,13 +21,12 @@ local function ff_set_delay(ctx, q)
   if delay > 0 then
     until_ = reply.int(ctx.now + delay)
     record.set(ctx, id, 'delay_until', until_)
-    indexes.delay(ctx, ctx.now + delay, id)
+    timers.put(ctx, timers.delayed, ctx.now + delay, id)
   else
     code = core.promoted[c.state]
-    indexes.leave(ctx, c, id)
+    home.ready(ctx, c, id)
     record.set(ctx, id, 'state', code)
     record.clear(ctx, id, 'delay_until')
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
   end
   history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. q.by, q.reason)
   if delay == 0 then core.announce(ctx, c, id, code) end

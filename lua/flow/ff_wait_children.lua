@@ -49,13 +49,9 @@ end
 function ff_wait.park(ctx, c, f, w)
   record.set(ctx, f.id, 'state', 'R3i', 'children_wait', wait.text(w), 'last_release',
     fence.release('k', f.epoch, f.attempt, 'parked'))
-  if c.attempt_deadline then
-    record.set(ctx, f.id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
-    record.clear(ctx, f.id, 'attempt_deadline')
-    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), f.id)
-  end
+  settle.leftover(ctx, c, f.id)
   history.add(ctx, c, f.id, 'released', 'waiting_children', c.claimed_at)
-  indexes.leave(ctx, c, f.id)
+  home.leave(ctx, c, f.id)
   indexes.block(ctx, f.id, c.created_at)
   core.announce(ctx, c, f.id, 'R3i')
 end

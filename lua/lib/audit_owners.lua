@@ -72,7 +72,8 @@ end
 function audit_owners.looks.wk(ctx, instance)
   local exp = redis.call('HGET', keys.worker(ctx.r, instance), 'exp')
   local ends = audit.whole(exp or nil)
-  if not ends or ends + timers.workers.lag <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
+  if not ends or ends + timers.workers.lag <= ctx.now
+    or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
   if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then
     timers.put(ctx, timers.workers, ends, instance)
   end

@@ -61,8 +61,7 @@ function chain.go(ctx, c, f, input)
   put(ctx, c, id, input)
   if c.attempt_deadline then indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id) end
   history.add(ctx, c, id, 'continued', count, c.claimed_at)
-  indexes.leave(ctx, c, id)
-  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  home.ready(ctx, c, id)
   core.announce(ctx, c, id, 'R1f')
   return count
 end

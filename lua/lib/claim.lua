@@ -183,17 +183,8 @@ local function rehome(ctx, stray)
     return flow.cancel(ctx, c, h.id, graph.head(ctx, c.flow).cw or '')
   end
   indexes.dequeue(ctx, h.route, h.id)
-  if c.state and core.waiting(c) then
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), h.id)
-  elseif c.state and core.delayed(c) then
-    indexes.delay(ctx, tonumber(c.delay_until or '0'), h.id)
-  elseif c.state and core.suspended(c) then
-    indexes.park(ctx, h.id, suspension.read(ctx, h.id).created_at)
-  elseif c.state and core.blocked(c) then
-    indexes.block(ctx, h.id, c.created_at or ctx.t)
-  elseif c.state and core.paused(c) then
-    redis.call('ZADD', keys.paused(ctx.r), 'NX', ctx.t, h.id)
-  end
+  local class = c.state and string.sub(c.state, 1, 1)
+  if class == 'R' or class == 'S' then home.put(ctx, c, h.id, home.score(ctx, c, h.id) or ctx.t) end
 end
 
 -- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant

@@ -220,7 +220,7 @@ function create.write(ctx, item, m)
   if m and m.blocked then
     indexes.block(ctx, id, ctx.t)
   elseif t.delay then
-    indexes.delay(ctx, t.delay, id)
+    timers.put(ctx, timers.delayed, t.delay, id)
   else
     indexes.enqueue(ctx, t.route, t.score, id)
   end

@@ -81,9 +81,9 @@ local fields = { 'priority', 'deadline', 'policy', 'retention', 'has_categories'
 -- move lists an execution where its new content wants it.
 local function move(ctx, item, t)
   local id, was, code = item.over, item.was, item.code
-  if was.state ~= code or code == 'R1f' then indexes.leave(ctx, was, id) end
+  if was.state ~= code or code == 'R1f' then home.leave(ctx, was, id) end
   if code == 'R2af' then
-    indexes.delay(ctx, item.at, id)
+    timers.put(ctx, timers.delayed, item.at, id)
   elseif code == 'R1f' then
     indexes.enqueue(ctx, t.route,
       lane.score(ctx, { created_at = was.created_at, priority = t.core.priority, route = t.route }), id)

@@ -19,7 +19,7 @@ function flow.promote(ctx, c, id)
     if c.state == 'R3f' and due > ctx.now then
       code = 'R2af'
       record.set(ctx, id, 'state', code, 'delay_until', reply.int(due))
-      indexes.delay(ctx, due, id)
+      timers.put(ctx, timers.delayed, due, id)
     else
       record.set(ctx, id, 'state', code)
       if c.delay_until then record.clear(ctx, id, 'delay_until') end

@@ -1,5 +1,4 @@
--- indexes: which index lists an execution. Exactly one lists each execution that has not ended (a route's queue, the
--- delayed set, a session's held set, the parked set, the paused set, or the blocked set), and it has at most one
+-- indexes: the sets that list executions. lib/home.lua says which one lists an execution; besides, it has at most one
 -- alarm. Moves are collected in ctx and written by apply, so a call over a hundred items touches each index once.
 local indexes = {}
 
@@ -53,11 +52,6 @@ function indexes.unhold(ctx, session_id, id)
   h[#h + 1] = id
 end
 
--- delay parks an execution until an instant.
-function indexes.delay(ctx, at, id)
-  timers.put(ctx, timers.delayed, at, id)
-end
-
 -- alarm sets (or with nil removes) the one alarm of an execution.
 function indexes.alarm(ctx, at, id)
   if at then
@@ -65,36 +59,6 @@ function indexes.alarm(ctx, at, id)
   else
     redis.call('ZREM', keys.alarms(ctx.r), id)
   end
-end
-
--- leave removes an execution from the index that its state names, before another lists it, and tells quotas that it
--- runs no more;
--- quiet: they need not hear of it.
-function indexes.leave(ctx, c, id, quiet)
-  if c.state == 'A1' then
-    indexes.unhold(ctx, c.session, id)
-    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
-  elseif c.state == 'A3' then -- in no index; what it holds of quotas is given back now
-    if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
-  elseif core.granted(c) then
-    indexes.unhold(ctx, c.grant_session, id)
-    if not quiet then gate.leave(ctx, c.route, id, c.grant_epoch, '0') end
-  elseif core.waiting(c) then
-    indexes.dequeue(ctx, c.route, id)
-  elseif core.delayed(c) then
-    redis.call('ZREM', keys.delayed(ctx.r), id)
-  elseif core.suspended(c) then
-    redis.call('ZREM', keys.parked(ctx.r), id)
-  elseif core.blocked(c) then
-    indexes.unblock(ctx, id)
-  elseif core.paused(c) then
-    redis.call('ZREM', keys.paused(ctx.r), id)
-  end
-end
-
--- park files a suspended execution under when it was suspended: now, unless given.
-function indexes.park(ctx, id, at)
-  redis.call('ZADD', keys.parked(ctx.r), at or ctx.t, id)
 end
 
 -- kept is for how many ms an execution is retained that ended with a code: what its policy says (own), or its lane,

@@ -38,7 +38,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
     record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline',
       'grant_session', 'grant_number')
   end
-  indexes.leave(ctx, c, id)
+  home.leave(ctx, c, id)
   if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then
     indexes.alarm(ctx, nil, id)
   end
@@ -96,6 +96,14 @@ function settle.splice(ctx, f)
   if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end
 end
 
+-- leftover remembers what is left of the attempt timeout, for an attempt that goes on later.
+function settle.leftover(ctx, c, id)
+  if not c.attempt_deadline then return end
+  record.set(ctx, id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
+  record.clear(ctx, id, 'attempt_deadline')
+  indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
+end
+
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
 -- attempt timeout is remembered.
 function settle.pause(ctx, c, id, at, release)
@@ -104,18 +112,9 @@ function settle.pause(ctx, c, id, at, release)
   else
     record.set(ctx, id, 'state', 'R1i', 'last_release', release)
   end
-  if c.attempt_deadline then
-    record.set(ctx, id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
-    record.clear(ctx, id, 'attempt_deadline')
-    indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
-  end
+  settle.leftover(ctx, c, id)
   history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.claimed_at)
-  indexes.leave(ctx, c, id)
-  if at then
-    indexes.delay(ctx, at, id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
+  home.ready(ctx, c, id, at)
   core.announce(ctx, c, id, at and 'R2ai' or 'R1i')
 end
 
@@ -153,12 +152,7 @@ function settle.fail(ctx, c, id, f)
     record.clear(ctx, id, 'attempt_deadline', 'attempt_left')
     indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  indexes.leave(ctx, c, id)
-  if code == 'R2b' then
-    indexes.delay(ctx, at, id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
+  home.ready(ctx, c, id, code == 'R2b' and at)
   stream.close(ctx, c, id, closed)
   core.announce(ctx, c, id, code)
   return 'retry', reply.int(at)
@@ -190,12 +184,7 @@ function settle.requeue(ctx, c, id)
   if c.attempt_deadline or c.attempt_left or c.state == 'A3' then
     indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
-  indexes.leave(ctx, c, id)
-  if pause > 0 then
-    indexes.delay(ctx, ctx.now + pause, id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
+  home.ready(ctx, c, id, pause > 0 and ctx.now + pause)
   stream.close(ctx, c, id, why)
   core.announce(ctx, c, id, code)
   return 'requeued'
@@ -204,7 +193,7 @@ end
 -- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With
 -- quiet, no quota has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
-  indexes.leave(ctx, c, id, quiet)
+  home.leave(ctx, c, id, quiet)
   c.state = 'R1' .. string.sub(c.state, 3)
   record.set(ctx, id, 'state', c.state)
   record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number') -- ge stays: the next grant has a later one

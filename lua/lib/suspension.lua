@@ -252,12 +252,7 @@ function suspension.resume(ctx, c, id, u, e)
     indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   record.move(ctx, id, code, fields)
-  indexes.leave(ctx, c, id)
-  if delay > 0 then
-    indexes.delay(ctx, ctx.now + delay, id)
-  else
-    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
-  end
+  home.ready(ctx, c, id, delay > 0 and ctx.now + delay)
   core.announce(ctx, c, id, code)
 end
 

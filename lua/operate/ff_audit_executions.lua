@@ -45,47 +45,6 @@ function ff_audit.readable(ctx, c, id)
   return true
 end
 
--- paused is since when an operator keeps one from being handed out: its history tells; else where it is filed; else
--- now.
-function ff_audit.paused(ctx, id)
-  local told, at = history.last(ctx, id, 'paused'), redis.call('ZSCORE', keys.paused(ctx.r), id)
-  if told and audit.whole(told[2]) then return told[2] end
-  local filed = at and audit.score(at) or -1
-  return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
-end
-
--- index returns name, key and score of the one index that lists an execution, nil when there is none or no record
--- tells.
-function ff_audit.index(ctx, c, id)
-  if core.waiting(c) then return 'q:' .. c.route, keys.queue(ctx.r, c.route), lane.score(ctx, c) end
-  if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.delay_until end
-  if c.state == 'A1' then return 'h:' .. c.session, keys.held(ctx.r, c.session), c.claim_number end
-  if core.granted(c) then return 'h:' .. c.grant_session, keys.held(ctx.r, c.grant_session), c.grant_number end
-  if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
-  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.created_at end
-  if core.terminal(c) then
-    return 'done', keys.done(ctx.r), reply.int(indexes.over(ctx, c, tonumber(c.ended_at)))
-  end
-  if core.suspended(c) then
-    local since = suspension.read(ctx, id).created_at
-    if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
-    audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension')
-  end
-  return nil
-end
-
--- settle files an execution in its index.
-function ff_audit.settle(ctx, c, id, key, score)
-  if core.waiting(c) then
-    indexes.enqueue(ctx, c.route, score, id)
-  elseif core.delayed(c) then
-    indexes.delay(ctx, tonumber(score), id)
-  else
-    redis.call('ZADD', key, score, id)
-    if core.terminal(c) and not (ctx.wake and ctx.wake <= tonumber(score)) then root.need(ctx, tonumber(score)) end
-  end
-end
-
 -- pinned tells whether an ended member may lie behind its own time, because its flow had not ended when that came.
 function ff_audit.pinned(ctx, c, at, score)
   local h = core.terminal(c) and c.flow and graph.head(ctx, c.flow)
@@ -102,8 +61,9 @@ function ff_audit.refiled(ctx, c)
 end
 
 function ff_audit.place(ctx, c, id)
-  local index, key, score = ff_audit.index(ctx, c, id)
-  if not index then return end
+  if c.state == 'A3' then return end -- in no index
+  local index, key, score = home.index(c), home.key(ctx, c), home.score(ctx, c, id)
+  if not score then return audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension') end
   if not audit.typed(ctx, key, index, 'zset') then return end
   local at = redis.call('ZSCORE', key, id)
   if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then
@@ -111,7 +71,7 @@ function ff_audit.place(ctx, c, id)
   end
   local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
   if audit.note(ctx, kind, index, id, (at or 'nowhere') .. ', belongs at ' .. score) then
-    ff_audit.settle(ctx, c, id, key, score)
+    home.put(ctx, c, id, score)
   end
 end
 

@@ -192,8 +192,8 @@ local function ff_suspend_execution(ctx, q)
     if kids then flow.apply(ctx) end
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  indexes.leave(ctx, c, f.id)
-  indexes.park(ctx, f.id)
+  home.leave(ctx, c, f.id)
+  redis.call('ZADD', keys.parked(ctx.r), ctx.t, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   flow.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)
