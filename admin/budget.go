@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -213,12 +212,10 @@ func validateReporter(u admission.Usage) error {
 		}
 		return nil
 	}
-	if u.Key == "" || len(u.Key) > maxReportKey ||
-		strings.ContainsFunc(u.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%w: report key %.40q, want 1..%d printable ASCII bytes without spaces",
-			flowfabric.ErrInvalidInput, u.Key, maxReportKey)
+	if u.Key == "" {
+		return fmt.Errorf("%w: the key of the report is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, maxReportKey)
 	}
-	return nil
+	return valid.ReportKey(u.Key, maxReportKey)
 }
 
 // validateAmounts checks amounts, which are at least least.

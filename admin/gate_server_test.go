@@ -223,8 +223,8 @@ func TestGateRefusals(t *testing.T) {
 		is(t, report(admission.Usage{Key: "k", Amounts: map[string]int64{"tokens": n}}), denied.Delta, "tokens")
 	}
 	is(t, report(admission.Usage{Key: "k"}), flowfabric.ErrInvalidInput, "0 dimensions")
-	is(t, report(admission.Usage{Amounts: one}), flowfabric.ErrInvalidInput, "report key")
-	is(t, report(admission.Usage{Key: "a b", Amounts: one}), flowfabric.ErrInvalidInput, "report key")
+	is(t, report(admission.Usage{Amounts: one}), flowfabric.ErrInvalidInput, "key")
+	is(t, report(admission.Usage{Key: "a b", Amounts: one}), flowfabric.ErrInvalidInput, "key")
 	is(t, report(admission.Usage{Epoch: 1, Amounts: one}), flowfabric.ErrInvalidInput, "Sequence")
 	_, err := admin.New(c).AdjustBudget(ctx, "b", map[string]int64{"tokens": -(1 << 53)})
 	is(t, err, denied.Delta, "tokens")

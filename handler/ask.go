@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -43,7 +44,7 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 	}
 	key := cmp.Or(o.key, name)
 	o.key = ""
-	r, err := t.wait(ctx, name, answered(q, key), o)
+	r, err := t.wait(ctx, name, waits.Answered(q, key), o)
 	if err != nil {
 		return suspend.Answer{}, err
 	}
@@ -59,20 +60,9 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 	return answer, nil
 }
 
-// answered is the condition that one of the choices comes to a waitpoint.
-func answered(q suspend.Question, key string) suspend.Condition {
-	names := make([]string, len(q.Choices))
-	for i, c := range q.Choices {
-		names[i] = c.Name
-	}
-	return suspend.Signals(key, 1, names...)
-}
-
 // encodeQuestion checks a question and returns it with its default choices, and as it is stored.
 func encodeQuestion(q suspend.Question) (suspend.Question, string, error) {
-	if len(q.Choices) == 0 {
-		q.Choices = []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}
-	}
+	q.Choices = waits.Choices(q)
 	if err := checkQuestion(q); err != nil {
 		return q, "", err
 	}

@@ -172,9 +172,8 @@ func validateUsage(u admission.Usage) error {
 		return fmt.Errorf("%w: execution, epoch and sequence are the task's, leave them zero",
 			flowfabric.ErrInvalidInput)
 	}
-	if len(u.Key) > limits.MaxSpendKey || strings.ContainsFunc(u.Key, func(r rune) bool { return r < '!' || r > '~' }) {
-		return fmt.Errorf("%w: key %.80q, want at most %d bytes of printable ASCII without spaces",
-			flowfabric.ErrInvalidInput, u.Key, limits.MaxSpendKey)
+	if err := valid.ReportKey(u.Key, limits.MaxSpendKey); err != nil {
+		return err
 	}
 	if len(amounts) > limits.MaxDimensions {
 		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts),

@@ -10,26 +10,15 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 type approvalPage admin.Page[admin.Approval]
 
-// chosenBy is the condition that one of the choices of a question comes to a waitpoint.
-func chosenBy(q *suspend.Question, key string) suspend.Condition {
-	names := []string{"approve", "reject"}
-	if len(q.Choices) > 0 {
-		names = nil
-	}
-	for _, c := range q.Choices {
-		names = append(names, c.Name)
-	}
-	return suspend.Signals(key, 1, names...)
-}
-
 func (c *call) approvals() (out approvalPage, err error) {
 	q := c.query()
-	n := int(q.number("limit", 1, 100, 50))
+	n := int(q.number("limit", 1, limits.MaxApprovals, limits.DefaultApprovals))
 	if q.err != nil {
 		return out, q.err
 	}

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -49,7 +50,7 @@ func (b *suspendBody) wanted() (*waitwords.Wanted, error) {
 		}
 	}
 	if b.Question != nil && b.Until == nil {
-		cond = chosenBy(b.Question, b.Wait)
+		cond = waits.Answered(*b.Question, b.Wait)
 	}
 	return b.on(b.Wait, cond)
 }

@@ -237,8 +237,8 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 	if b.Sequence < 1 {
 		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
 	}
-	if len(b.Key) > limits.MaxSpendKey {
-		return nil, invalid("/key", "it has %d bytes, want at most %d", len(b.Key), limits.MaxSpendKey)
+	if err := valid.ReportKey(b.Key, limits.MaxSpendKey); err != nil {
+		return nil, invalid("/key", "%v", err)
 	}
 	s, err := c.h.client.Execution(f.Execution).Get(c.ctx())
 	if err != nil {

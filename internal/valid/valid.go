@@ -50,6 +50,16 @@ func Printable(what, name string, most int) error {
 	return nil
 }
 
+// ReportKey checks a key under which a budget counts once: at most so many bytes of printable ASCII without spaces. The
+// error wraps [flowfabric.ErrInvalidInput].
+func ReportKey(key string, most int) error {
+	if len(key) > most || strings.ContainsFunc(key, func(r rune) bool { return r < '!' || r > '~' }) {
+		return fmt.Errorf("%w: key %.80q, want at most %d bytes of printable ASCII without spaces",
+			flowfabric.ErrInvalidInput, key, most)
+	}
+	return nil
+}
+
 // WaitpointLife checks how long a waitpoint of a key stays open until a wait begins on it: 1 s..7 days. The error
 // wraps [flowfabric.ErrInvalidInput].
 func WaitpointLife(key string, life time.Duration) error {
