@@ -213,7 +213,8 @@ func validateReporter(u admission.Usage) error {
 		return nil
 	}
 	if u.Key == "" {
-		return fmt.Errorf("%w: the key of the report is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, maxReportKey)
+		return fmt.Errorf("%w: the key of the report is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
+			maxReportKey)
 	}
 	return valid.ReportKey(u.Key, maxReportKey)
 }

@@ -80,18 +80,18 @@ func (q *request) delivered(ctx context.Context, id string) error {
 var answerVerbs = []verb{
 	{
 		use: "waitpoints ID", short: "List the waitpoints of an execution, open and answered",
-		long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is
-signed with and a fingerprint are shown, never the token. What people are asked follows, if the wait has a
-question.`,
+		long: `waitpoints lists the waitpoints of an execution, open ones first. It shows the signing key and a
+fingerprint of each token, never the token. The question that people are asked follows, if the wait has
+one.`,
 		example: "  flowfabric waitpoints 3-0197f3a0-…",
 		route:   "GET /v1/executions/{ID}/waitpoints",
 		run:     showWaitpoints,
 	},
 	{
 		use: "signal TOKEN", short: "Answer a waitpoint with its token",
-		long: `signal brings an answer to an execution that waits for one. The token is the right to do so: it
-is read from the argument, from a file (@file) or from stdin (-), and never printed. An argument can be seen by
-other users of the machine and stays in the shell's history, so prefer a file or stdin.`,
+		long: `signal sends an answer to a suspended execution. The token is the right to do so. The command
+reads it from the argument, from a file (@file) or from stdin (-), and never prints it. Other users of the
+machine can see an argument, and the shell's history keeps it, so prefer a file or stdin.`,
 		example: `  flowfabric signal @token.txt --payload '{"paid":true}' --key charge-17
   pass show editor | flowfabric signal - --choice approve --comment 'reads well'`,
 		route: "POST /v1/signals", mute: true, args: map[string]member{"TOKEN": text("", "", "")},
@@ -117,9 +117,9 @@ other users of the machine and stays in the shell's history, so prefer a file or
 	},
 	{
 		use: "approve ID WAITPOINT", short: "Answer a waitpoint as an operator, without a token",
-		long: `approve answers a waitpoint, named by its id or its key, on the word of an operator. Who asks
-(--by) is kept with the answer. The answer is {"choice":"approve","by":…}, as from the approval page, unless
-something else is said: --choice reject refuses, and --payload is for handlers that wait for other JSON.`,
+		long: `approve answers a waitpoint as an operator. Name the waitpoint by its id or its key. The answer
+records your name (--by). The answer is {"choice":"approve","by":…}, as from the approval page. --choice
+reject rejects, and --payload is for handlers that expect other JSON.`,
 		example: `  flowfabric waitpoints 3-0197f3a0-…
   flowfabric approve 3-0197f3a0-… editor --by anna
   flowfabric approve 3-0197f3a0-… editor --choice reject --comment 'too long'
@@ -136,8 +136,8 @@ something else is said: --choice reject refuses, and --payload is for handlers t
 	},
 	{
 		use: "send ID MAILBOX [PAYLOAD]", short: "Send a message to an execution",
-		long: `send puts a message into a mailbox of an execution that has not ended. The handler receives it
-when it asks for one; until then it is kept. Who sends it (--by) goes with it. PAYLOAD is JSON, @file, or - for
+		long: `send puts a message into a mailbox of an execution that has not ended. The mailbox keeps it until
+the handler receives it. The message carries the sender's name (--by). PAYLOAD is JSON, @file, or - for
 stdin, at most 64 KiB (default null).`,
 		example: `  flowfabric send 3-0197f3a0-… user '"make it shorter"'
   flowfabric send 3-0197f3a0-… tool @result.json --key call-17 --by anna`,
@@ -172,8 +172,8 @@ stdin, at most 64 KiB (default null).`,
 	},
 	{
 		use: "messages ID", short: "List messages to an execution that nobody has received",
-		long: `messages lists what was sent to the mailboxes of an execution and what its handler has not
-received yet, up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
+		long: `messages lists the messages in the mailboxes of an execution that its handler has not received
+yet, up to 100 messages and 128 KiB. --json prints the payloads in full.`,
 		example: `  flowfabric messages 3-0197f3a0-…
   flowfabric messages 3-0197f3a0-… --after 100 --json`,
 		route: "GET /v1/executions/{ID}/messages",

@@ -36,9 +36,9 @@ var budgetFlags = []member{
 var budgetVerbs = []verb{
 	{
 		use: "ls", short: "List budgets",
-		long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits
-for a budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
-gate ls counts those.`,
+		long: `ls lists all budgets and the usage of each dimension. QUEUES counts the queues with work that
+waits for a budget: each partition has one queue for every lane, kind and set of gates, with any number of
+executions in it. gate ls counts those executions.`,
 		example: "  flowfabric budget ls",
 		route:   "GET /v1/budgets",
 		run: manyRows([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS",
@@ -61,8 +61,8 @@ gate ls counts those.`,
 	},
 	{
 		use: "show NAME", short: "Show one budget: limits, usage, users, and the work that it holds back",
-		long: `show prints a budget with what is used of it in this period, the work that it keeps from running,
-the executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
+		long: `show prints a budget with its usage in this period, the work that it blocks, the executions that
+spent from it last, and its audit log: the author of each change, adjustment and reset.`,
 		example: "  flowfabric budget show acme",
 		route:   "GET /v1/budgets/{NAME}",
 		run: func(ctx context.Context, q *request) error {
@@ -80,9 +80,9 @@ the executions that used of it last, and its audit log: who changed, adjusted an
 	},
 	{
 		use: "create NAME", short: "Create a budget",
-		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the
-same settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
-out, or has a soft one only: it is counted and keeps nothing from running.`,
+		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. If the budget exists with the
+same settings, nothing changes; with other settings the command fails, see update. A dimension without a
+hard limit is left out, or has a soft limit only: its usage is counted and blocks no work.`,
 		example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h \
       --on-hard fail --refund failed,cancelled
   flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
@@ -91,17 +91,18 @@ out, or has a soft one only: it is counted and keeps nothing from running.`,
 	},
 	{
 		use: "ensure NAME", short: "Create a budget if there is none of its name",
-		long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a
-script may run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		long: `ensure makes a budget as create does. An existing budget stays as it is, even if its settings
+differ. So a script may run it at each deployment, and operators change the numbers afterwards with
+update.`,
 		example: "  flowfabric budget ensure acme --limit tokens=1000000 --reset 24h",
 		route:   "POST /v1/budgets/{NAME}:ensure", flags: budgetFlags, first: mayBoot,
 		run: func(ctx context.Context, q *request) error { return putBudget(ctx, q, ensured(budgetNote)) },
 	},
 	{
 		use: "update NAME", short: "Change a budget",
-		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that
-waits for the budget is looked at anew. If somebody else changes it at the same time, one of the two is refused.
---drop takes the limits of a dimension away; with --soft it keeps a soft one.`,
+		long: `update changes the given settings and keeps the others. Recorded usage stays. Work that waits for
+the budget is checked again. If somebody else changes the budget at the same time, one of the two commands
+fails. --drop removes the limits of a dimension; with --soft it keeps a soft limit.`,
 		example: "  flowfabric budget update acme --limit tokens=2000000",
 		route:   "PUT /v1/budgets/{NAME}",
 		flags: append(unsaid(budgetFlags),
@@ -119,10 +120,10 @@ waits for the budget is looked at anew. If somebody else changes it at the same 
 	},
 	{
 		use: "report NAME DIMENSION=AMOUNT...", short: "Report usage of a budget",
-		long: `report adds to what was used of a budget, all dimensions or none. --key names the report:
-repeated with the same key within a day it is counted once, and says that it was counted before. When it would
-pass a hard limit nothing is counted, and the exit code is 4; a budget that only warns counts it. With
---execution it is in the ledger of that one.`,
+		long: `report adds usage to a budget, all dimensions or none. --key names the report: the same key within
+a day counts once, and the answer says so. If the report would exceed a hard limit, nothing is counted and
+the exit code is 4; a budget that only warns counts it. --execution records the report in the ledger of
+that execution.`,
 		example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
 		route:   "POST /v1/budgets/{NAME}:report", mute: true,
 		args: map[string]member{"DIMENSION=AMOUNT": amountArgs},
@@ -133,8 +134,9 @@ pass a hard limit nothing is counted, and the exit code is 4; a budget that only
 	},
 	{
 		use: "adjust NAME DIMENSION=AMOUNT...", short: "Correct the usage of a budget, up or down",
-		long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing
-gets below zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
+		long: `adjust adds to the usage of this period; a negative amount subtracts. Usage never falls below
+zero, and limits are not checked. The budget's audit log records who adjusted it and why. Running it again
+adds again.`,
 		example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
 		route:   "POST /v1/budgets/{NAME}:adjust",
 		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
@@ -154,8 +156,8 @@ gets below zero, and no limit is asked. Who and why is in the budget's audit log
 	},
 	{
 		use: "reset NAME", short: "Begin a new period of a budget now",
-		long: `reset begins a new period: nothing is used of the budget. The next one begins when it would have,
-unless --move.`,
+		long: `reset sets the usage of a budget to zero and begins a new period. The next period begins at its
+usual time, unless --move.`,
 		example: "  flowfabric budget reset acme",
 		route:   "POST /v1/budgets/{NAME}:reset",
 		flags:   []member{yes("move", "move", "the next period begins a whole interval from now")},
@@ -179,8 +181,8 @@ unless --move.`,
 	},
 	{
 		use: "refund NAME ID", short: "Refund the usage of an execution to a budget",
-		long: `refund gives back what an execution reported to a budget in this period. What it reported in
-earlier periods is gone with them. Refunding twice gives nothing back the second time.`,
+		long: `refund gives back the usage that an execution reported to a budget in this period. Reports of
+earlier periods ended with them. A second refund gives back nothing.`,
 		example: "  flowfabric budget refund acme 3-0197f3a0-…",
 		route:   "POST /v1/budgets/{NAME}:refund", args: map[string]member{"ID": text("execution", "", "")},
 		run: func(ctx context.Context, q *request) error {
@@ -200,9 +202,9 @@ earlier periods is gone with them. Refunding twice gives nothing back the second
 	},
 	{
 		use: "rm NAME", short: "Remove a budget",
-		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate
-wait; they go on within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is
-refused: detach it first, or what is created there waits too.`,
+		long: `rm deletes a budget, its usage and its audit log. Executions that have it as a gate wait; they go
+on within 30 s after somebody makes a budget of that name again. The command refuses a budget that is
+attached to scopes (gate ls): detach it first, or work created in those scopes waits too.`,
 		example: "  flowfabric budget rm acme",
 		route:   "DELETE /v1/budgets/{NAME}",
 		flags:   []member{yes("", "force", "also one that is attached to scopes")},

@@ -27,9 +27,9 @@ var replayFlags = []member{
 var executionVerbs = []verb{
 	{
 		use: "why ID", short: "Explain why an execution does not move, and what moves it next",
-		long: `why looks at everything that decides where an execution is (its state, its queue and lane, live
-workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that names
-nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change between releases.`,
+		long: `why explains the state of an execution: its queue and lane, live workers, its lease, its wait, and
+the process that maintains the partition. An id without an execution is explained too, with exit code 0.
+Scripts use "reason" of --json, which does not change between releases.`,
 		example: `  flowfabric why 3-0197f3a0-…
   flowfabric why 3-0197f3a0-… --json | jq -r .reason`,
 		route: "GET /v1/executions/{ID}/why",
@@ -47,8 +47,8 @@ nothing is explained too, with exit code 0. Scripts use "reason" of --json: it d
 	},
 	{
 		use: "history ID", aliases: []string{"events"}, short: "Show the history of an execution, oldest first",
-		long: `history prints one line for each event: the creation, every attempt, the end, and what was out of
-the ordinary (delays, hand-backs, waits, revocations, changed priorities, replays).`,
+		long: `history prints one line for each event: the creation, every attempt, the end, and everything
+unusual (delays, hand-backs, waits, revocations, changed priorities, replays).`,
 		example: "  flowfabric history 3-0197f3a0-…",
 		route:   "GET /v1/executions/{ID}/history",
 		run: func(ctx context.Context, q *request) error {
@@ -68,16 +68,16 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 	},
 	{
 		use: "cancel ID", short: "End an execution",
-		long: `cancel ends an execution in any state that is not an end. A handler that runs it sees its context
-end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`,
+		long: `cancel ends an execution that has not ended yet. The context of a running handler ends. The
+execution records your name (--by) and the reason. Cancelling twice is no error.`,
 		example: "  flowfabric cancel 3-0197f3a0-… --reason 'no longer needed'",
 		route:   "POST /v1/executions/{ID}:cancel", done: "cancelled",
 	},
 	{
 		use: "replay ID", short: "Run an ended execution again",
-		long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps
-and answers are kept, so only what is missing runs; --from-scratch drops them, and --from-step drops a step and
-everything that was recorded after it. A success is replayed only with --force.`,
+		long: `replay runs an ended execution again, under its id and with its input. It keeps recorded steps and
+answers, so only the missing steps run. --from-scratch drops them all. --from-step drops one step and
+everything recorded after it. A successful execution needs --force.`,
 		example: "  flowfabric replay 3-0197f3a0-… --reason 'ink refilled'",
 		route:   "POST /v1/executions/{ID}:replay", done: "replayed",
 		flags:     append(slices.Clone(replayFlags), requestFlag("replays")),
@@ -85,31 +85,32 @@ everything that was recorded after it. A success is replayed only with --force.`
 	},
 	{
 		use: "priority ID NUMBER", short: "Change the priority of an execution",
-		long:    "priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.",
+		long:    `priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.`,
 		example: "  flowfabric priority 3-0197f3a0-… 9000",
 		route:   "POST /v1/executions/{ID}:priority", done: "reprioritised",
 		args: map[string]member{"NUMBER": decimal("priority", "a whole number of 0..9000")},
 	},
 	{
 		use: "run-now ID", short: "Make a delayed execution claimable at once",
-		long: `run-now ends the pause of an execution that waits for a time: a delayed start, the pause before a
-retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs no retry.
-One that can be claimed already is no error.`,
+		long: `run-now makes a delayed execution claimable at once. It ends a delayed start, the pause before a
+retry or after a lost worker, a delay that its handler asked for, or the pause before a resumption. It
+costs no retry. If the execution is claimable already, nothing changes.`,
 		example: "  flowfabric run-now 3-0197f3a0-… --reason 'the mail server is back'",
 		route:   "POST /v1/executions/{ID}:run-now", done: "made claimable",
 	},
 	{
 		use: "delay ID DURATION", short: "Change the due time of a delayed execution",
-		long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or
-shorter than before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
-asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
+		long: `delay sets a new delay of DURATION from now for a delayed execution, longer or shorter than
+before. It changes a delayed start, the pause before a retry or after a lost worker, a delay that its
+handler asked for, or the pause before a resumption. 0 is run-now. The command refuses an execution that
+is not delayed.`,
 		example: "  flowfabric delay 3-0197f3a0-… 2h --reason 'not before the maintenance'",
 		route:   "POST /v1/executions/{ID}:delay", done: "delayed",
 		args: map[string]member{"DURATION": millis("delay_ms", "", "a duration such as 90s or 2h")},
 	},
 	{
 		use: "tags ID", short: "Show, set or remove the tags of an execution",
-		long: `tags sets and removes tags, all of them or none, and prints those that are left. A key is dotted
+		long: `tags sets and removes tags, all of them or none, and prints the remaining ones. A key is dotted
 lower-case words, such as team.region.`,
 		example: `  flowfabric tags 3-0197f3a0-…
   flowfabric tags 3-0197f3a0-… --set print.ink=refilled --remove print.waiting`,
@@ -141,9 +142,9 @@ lower-case words, such as team.region.`,
 	},
 	{
 		use: "revoke ID", short: "Take an execution away from the worker that runs it",
-		long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's
-context ends, and the work is queued again as after a crash, which costs no retry. It does not end the
-execution; cancel does.`,
+		long: `revoke takes the lease from a worker at once. Later writes of the worker are refused, its
+handler's context ends, and the work is queued again as after a crash, which costs no retry. It does not
+end the execution; cancel does.`,
 		example: "  flowfabric revoke 3-0197f3a0-… --reason 'worker hangs'",
 		route:   "POST /v1/executions/{ID}:revoke", done: "revoked",
 		flags: []member{text("held_by", "held-by",
@@ -151,29 +152,29 @@ execution; cancel does.`,
 	},
 	{
 		use: "purge ID", short: "Remove an ended execution for good",
-		long: `purge removes an execution that has ended, with its input, results, steps, frames and history.
-There is no way back. Its id stays taken for --tombstone; its key is free.`,
+		long: `purge removes an ended execution with its input, results, steps, frames and history. There is no
+way back. Its id stays taken for --tombstone; its key is free.`,
 		example: "  flowfabric purge 3-0197f3a0-…",
 		route:   "POST /v1/executions/{ID}:purge", done: "purged",
 		flags: []member{millis("keep_ms", "tombstone", "how long the id stays taken, 24h to ten years").or("24h0m0s")},
 	},
 	{
 		use: "hold ID", short: "Hold an execution: no worker gets it",
-		long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that
-runs, is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
+		long: `hold keeps a waiting execution in its queue until unhold. The command refuses an execution that
+runs, is delayed or suspended, or waits for others: revoke or cancel it, or pause its lane.`,
 		example: "  flowfabric hold 3-0197f3a0-… --reason 'look at the input first'",
 		route:   "POST /v1/executions/{ID}:hold", done: "held",
 	},
 	{
 		use: "unhold ID", short: "Unhold an execution",
-		long:    "unhold puts an execution that was held back into its queue, at its old place.",
+		long:    `unhold puts a held execution back into its queue, at its old place.`,
 		example: "  flowfabric unhold 3-0197f3a0-…",
 		route:   "POST /v1/executions/{ID}:unhold", done: "unheld",
 	},
 	{
 		use: "resume ID", short: "Resume a suspended execution without an answer",
-		long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to
-give it an answer instead, use approve.`,
+		long: `resume ends a wait without an answer. The handler gets flowfabric.ErrNoSignal; use approve to give
+it an answer instead.`,
 		example: "  flowfabric resume 3-0197f3a0-… --reason 'editor is on leave'",
 		route:   "POST /v1/executions/{ID}:resume", done: "resumed",
 		flags: []member{millis("delay_ms", "delay", "keep it back this long, at most 30 days"), requestFlag("resumes")},

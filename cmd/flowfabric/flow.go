@@ -18,9 +18,9 @@ import (
 var flowVerbs = []verb{
 	{
 		use: "ls", short: "List flows by state and kind",
-		long: `ls lists the flows of all partitions, newest first. It prints --limit of them, and the cursor of
-the next page when there are more; --limit 0 lists all. With --json it prints one flow per line, and the cursor
-as {"cursor":…} on stderr.`,
+		long: `ls lists the flows of all partitions, newest first. It prints --limit flows, and the cursor of the
+next page when there are more; --limit 0 lists all. --json prints one flow per line, and the cursor as
+{"cursor":…} on stderr.`,
 		example: `  flowfabric flow ls --state failed
   flowfabric flow ls --kind report --limit 0 --json | jq -r .id`,
 		route: "GET /v1/flows", namespace: "?namespace", all: true,
@@ -44,8 +44,8 @@ as {"cursor":…} on stderr.`,
 	},
 	{
 		use: "show FLOW", short: "Show a flow: its state, its counters, and every member with its dependencies",
-		long: `show prints a flow level by level: its members, their states, what each needs and how far that
-is. With --json it prints the same as one value, with the ids of the members, which why, show and tail take.`,
+		long: `show prints a flow level by level: its members, their states, their dependencies and the progress
+of those. --json prints the same as one value, with the ids of the members, which why, show and tail take.`,
 		example: `  flowfabric flow show 3-0197f3a0-…
   flowfabric flow show 3-0197f3a0-… --json | jq -r '.nodes[] | select(.state == "waiting").id' | xargs -n1 flowfabric why`,
 		route: "GET /v1/flows/{FLOW}",
@@ -54,7 +54,7 @@ is. With --json it prints the same as one value, with the ids of the members, wh
 	{
 		use: "graph FLOW", short: "Draw a flow, as text, for Mermaid or for Graphviz",
 		long: `graph draws a flow with the states of its members: --format mermaid for Markdown files, dot for
-Graphviz. What a name holds cannot break the drawing.`,
+Graphviz. Names are escaped, so no name can break the drawing.`,
 		example: `  flowfabric flow graph 3-0197f3a0-… --format mermaid
   flowfabric flow graph 3-0197f3a0-… --format dot | dot -Tsvg > flow.svg`,
 		route: "GET /v1/flows/{FLOW}",
@@ -63,10 +63,10 @@ Graphviz. What a name holds cannot break the drawing.`,
 	},
 	{
 		use: "cancel FLOW", short: "Cancel a flow",
-		long: `cancel ends a flow. --policy says what becomes of its members: cancel_all cancels all that have
-not ended, cancel_pending those that are not active, flow_only none. From then on no member that the policy
-covers is handed out. --wait returns once none of them is left. Cancelling twice is no error, the first policy
-and reason stand.`,
+		long: `cancel ends a flow. --policy decides about its members: cancel_all cancels all that have not
+ended, cancel_pending those that are not active, flow_only none. From then on no covered member is handed
+out. --wait returns once no covered member is left. Cancelling twice is no error; the first policy and
+reason stand.`,
 		example: "  flowfabric flow cancel 3-0197f3a0-… --policy cancel_pending --reason 'no longer needed'",
 		route:   "POST /v1/flows/{FLOW}:cancel",
 		flags: []member{text("policy", "policy", "`policy`: cancel_all, cancel_pending or flow_only").or("cancel_all").
@@ -76,10 +76,11 @@ and reason stand.`,
 	},
 	{
 		use: "replay FLOW", short: "Replay the members of a flow that did not succeed",
-		long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that
-somebody still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
-used again; but nodes that run whatever the others came to (cleanup) run again after them. A flow that has ended
-is open again. A flow that was cancelled cannot be replayed, unless with flow_only: submit it again.`,
+		long: `replay runs failed, expired, cancelled or skipped members of a flow again: all that others still
+need, or with --from a node and the members that it made skipped. Succeeded members stay, and their
+results are used again; but cleanup nodes, which run whatever happened before them, run again after them.
+A flow that has ended is open again. The command refuses a flow that was cancelled with another policy
+than flow_only: submit it again.`,
 		example: `  flowfabric flow replay 3-0197f3a0-… --reason 'the model is back'
   flowfabric flow replay 3-0197f3a0-… --from fetch --from-scratch`,
 		route: "POST /v1/flows/{FLOW}:replay",
@@ -94,9 +95,8 @@ is open again. A flow that was cancelled cannot be replayed, unless with flow_on
 	},
 	{
 		use: "seal FLOW", short: "Close a flow to new members",
-		long: `seal ends the growth of a flow that was submitted unsealed or growing: it takes no members any
-more, and ends by itself when none is left. Sealing twice is no error; a growing flow that has ended by itself
-is refused.`,
+		long: `seal closes an unsealed or growing flow to new members; the flow ends once no member is left.
+Sealing twice is no error. The command refuses a growing flow that has ended by itself.`,
 		example: "  flowfabric flow seal 3-0197f3a0-…",
 		route:   "POST /v1/flows/{FLOW}:seal", done: "sealed",
 	},

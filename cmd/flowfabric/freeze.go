@@ -11,9 +11,9 @@ import (
 var freezeVerbs = []verb{
 	{
 		use: "freeze PARTITION...", short: "Refuse all calls to partitions, while their slots are moved",
-		long: `freeze makes partitions refuse every call until they are thawed, so that their slots can be moved
-key by key. Nothing is lost, but nothing runs, and leases go on running out: a freeze that is shorter than the
-leases costs no work anything. It says what it froze. Freezing twice is no error.`,
+		long: `freeze makes partitions refuse every call until thaw, so that their slots can be moved key by key.
+Nothing is lost, but nothing runs, and leases keep expiring: a freeze that is shorter than the leases
+costs no work. The command prints the frozen partitions. Freezing twice is no error.`,
 		example: `  flowfabric freeze 3 --reason 'move slot 8042'
   flowfabric freeze 0-7 12
   flowfabric freeze --all`,
@@ -22,7 +22,7 @@ leases costs no work anything. It says what it froze. Freezing twice is no error
 	},
 	{
 		use: "thaw PARTITION...", short: "End a freeze",
-		long:    "thaw lets partitions work again. Thawing one that is not frozen is no error.",
+		long:    `thaw makes partitions work again. Thawing a partition that is not frozen is no error.`,
 		example: "  flowfabric thaw --all",
 		route:   "POST /v1/partitions/{PARTITION}:thaw", flags: []member{yes("", "all", "all partitions")}, free: true,
 		run: func(ctx context.Context, q *request) error { return eachPartition(ctx, q, "thaw", "thawed") },

@@ -14,9 +14,10 @@ import (
 var gateVerbs = []verb{
 	{
 		use: "ls", short: "Show attached budgets and quotas, and the work that they hold back",
-		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and
-reason, with how many executions wait in how many partitions and when the first of those asks again ("due": at
-any moment); and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
+		long: `ls lists which gates are attached to which scopes, the work that waits for a budget or a quota,
+and the reports that budgets and quotas have not received yet. Waiting work is shown by lane, kind and
+reason: how many executions wait in how many partitions, and when the first of those partitions checks
+again ("due": at any moment). --json shows each partition.`,
 		example: "  flowfabric gate ls",
 		route:   "GET /v1/gates",
 		run: func(ctx context.Context, q *request) error {
@@ -32,10 +33,10 @@ any moment); and how much budgets and quotas have not been told yet. --json tell
 	},
 	{
 		use: "attach SCOPE", short: "Apply budgets and quotas to everything created in a scope",
-		long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of
---namespace), lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what
-exists keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
-command may be repeated.`,
+		long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of --namespace),
+lane:NAMESPACE/NAME or tag:KEY=VALUE. They apply to executions that are created from now on; existing
+executions keep their gates. The change applies to every partition. The command names a partition that did
+not answer; repeat it then.`,
 		example: `  flowfabric gate attach tag:app.tenant=acme --budget acme
   flowfabric gate attach lane:gpu --quota gpu --by anna`,
 		route: "POST /v1/gates:attach", args: map[string]member{"SCOPE": text("", "", "")}, flags: gateFlags,
@@ -48,8 +49,8 @@ command may be repeated.`,
 	},
 	{
 		use: "detach SCOPE", short: "Remove budgets and quotas from a scope",
-		long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What
-was created in between keeps them.`,
+		long: `detach removes budgets and quotas from a scope, or all of them with --all. Executions that were
+created before keep them.`,
 		example: `  flowfabric gate detach tag:app.tenant=acme --budget acme
   flowfabric gate detach lane:gpu --all`,
 		route: "POST /v1/gates:detach", args: map[string]member{"SCOPE": text("", "", "")},

@@ -14,8 +14,8 @@ import (
 var keyVerbs = []verb{
 	{
 		use: "list", short: "List the keys of every partition",
-		long: `list shows which key signs, until when others are still good, and how many waitpoints are open
-under each. With --json every partition is told apart.`,
+		long: `list shows the key that signs, until when older keys stay valid, and how many waitpoints are open
+under each. --json shows each partition.`,
 		example: "  flowfabric keys list",
 		route:   "GET /v1/token-keys",
 		run: func(ctx context.Context, q *request) error {
@@ -32,9 +32,9 @@ under each. With --json every partition is told apart.`,
 	{
 		use: "rotate KID", short: "Make a key sign new tokens, in every partition",
 		long: `rotate makes the key of this id sign new tokens. Give it to every worker first
-(FLOWFABRIC_TOKEN_KEYS, behind the one in use), then rotate, then drop the old one once the grace is over. It
-may be repeated: partitions that are done answer "already". A partition with open waitpoints whose tokens are
-needed for longer than the grace refuses, unless --force.`,
+(FLOWFABRIC_TOKEN_KEYS, behind the one in use), then rotate, then drop the old one once the grace is over.
+You may repeat it: finished partitions answer "already". A partition refuses when the tokens of its open
+waitpoints are needed for longer than the grace, unless --force.`,
 		example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
 		route:   "POST /v1/token-keys:rotate", args: map[string]member{"KID": text("kid", "", "")},
 		flags: []member{millis("grace_ms", "grace", "how long tokens of the key before stay good").

@@ -15,7 +15,7 @@ func laneState(name, short string, state flowfabric.LaneState, long string) verb
 	return verb{
 		use: name + " LANE", short: short,
 		long: long +
-			"\nIt holds in every partition; a partition that did not answer is named, and the command may be repeated.",
+			"\nThe change applies to every partition. The command names a partition that did not answer; repeat it.",
 		example: "  flowfabric lane " + name + " batch --by anna",
 		route:   "POST /v1/lanes/{LANE}:set", namespace: "namespace",
 		run: func(ctx context.Context, q *request) error {
@@ -28,7 +28,7 @@ func laneState(name, short string, state flowfabric.LaneState, long string) verb
 var laneVerbs = []verb{
 	{
 		use: "list", short: "List lanes",
-		long:    "list shows the lanes that have work, and those that somebody said something about.",
+		long:    "list shows the lanes that have work or settings.",
 		example: "  flowfabric lane list",
 		route:   "GET /v1/lanes", namespace: "?namespace", all: true,
 		run: rows([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"},
@@ -38,19 +38,19 @@ var laneVerbs = []verb{
 			}),
 	},
 	laneState("pause", "Accept work but dispatch none", flowfabric.LanePaused,
-		`pause lets a lane accept work and dispatch none. What runs already goes on.`),
-	laneState("resume", "Accept and hand out work again", flowfabric.LaneActive,
-		`resume makes a lane accept and hand out work again, whatever its state was.`),
+		`pause makes a lane accept work and dispatch none. Running work goes on.`),
+	laneState("resume", "Accept and dispatch work again", flowfabric.LaneActive,
+		`resume makes a paused, draining or disabled lane accept and dispatch work again.`),
 	laneState("drain", "Refuse new work and dispatch the rest", flowfabric.LaneDraining,
-		`drain lets a lane hand out what it has; a submit into it is refused.`),
-	laneState("disable", "Neither accept nor hand out", flowfabric.LaneDisabled,
-		`disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
-what it did: how much waits in the lane now.`),
+		`drain makes a lane dispatch its waiting work and refuse new submissions.`),
+	laneState("disable", "Neither accept nor dispatch work", flowfabric.LaneDisabled,
+		`disable stops a lane: it refuses submissions and dispatches nothing. Waiting work stays, and
+running work goes on. The command prints how much work waits in the lane.`),
 	{
 		use: "retention LANE DURATION...", short: "Set how long a lane keeps ended executions",
-		long: `retention sets for how long executions are kept that end in the lane from now on, unless their
-own policy says otherwise: whole seconds, up to ten years; 0 is the default, 24h of what completed and 336h of
-any other. failed=336h says so for one outcome: completed, failed, cancelled or expired.`,
+		long: `retention sets how long a lane keeps executions that end from now on, unless their own policy sets
+a retention: whole seconds, up to ten years. 0 is the default: 24h for completed ones and 336h for all
+others. failed=336h sets it for one outcome: completed, failed, cancelled or expired.`,
 		example: `  flowfabric lane retention batch 72h
   flowfabric lane retention batch completed=1h failed=720h`,
 		route: "POST /v1/lanes/{LANE}:set", namespace: "namespace",
@@ -58,11 +58,12 @@ any other. failed=336h says so for one outcome: completed, failed, cancelled or 
 		run:  setLane,
 	},
 	{
-		use: "set LANE", short: "Say how namespaces share a lane, and how much waiting counts",
-		long: `set gives the namespace (--namespace) a weight in the lane: of what the lane hands out while
-several namespaces have work in it, each gets its weight's part, whatever it has waiting. --ageing is how much
-waiting outweighs one step of priority, for what becomes claimable from now on; 0 is the default, no waiting
-does. Of the two, what is not said stays as it is. Both hold in every partition; the command may be repeated.`,
+		use: "set LANE", short: "Set a namespace's weight in a lane, and its ageing",
+		long: `set changes how a lane orders its work. --weight is the share of the namespace (--namespace):
+while several namespaces have work in the lane, each gets its weight's part of the claims, however much it
+has waiting. --ageing is the waiting time that outweighs one step of priority, for work that becomes
+claimable from now on; 0 is the default, no ageing. A flag that is not given changes nothing. The change
+applies to every partition; you may repeat the command.`,
 		example: `  flowfabric lane set batch --weight 4 --namespace blue
   flowfabric lane set batch --ageing 10m`,
 		route: "POST /v1/lanes/{LANE}:set", namespace: "namespace",

@@ -14,15 +14,15 @@ import (
 
 var lsVerb = verb{
 	use: "ls", short: "List executions by state, time, failure, lane, kind, tags or holder",
-	long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
-operator holds, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints
---limit of them, and the cursor of the next page when there are more; --limit 0 lists all. With --json it prints
-one execution per line, and the cursor as {"cursor":…} on stderr, so that what reads the lines meets executions
+	long: `ls lists executions of all partitions. First come those that wait for others in their flow, then
+held ones, waiting ones in the order of claims, delayed, suspended, active and ended ones. It prints
+--limit executions, and the cursor of the next page when there are more; --limit 0 lists all. --json
+prints one execution per line, and the cursor as {"cursor":…} on stderr, so that stdout has executions
 only.
 
---state failed lists all that ended because its attempts failed. That includes what ended as expired because its
-last attempt timed out (category attempt_timeout); what ran into its deadline is under expired only. --category
-chooses by the reason.`,
+--state failed lists all executions that ended because their attempts failed. That includes expired ones
+whose last attempt timed out (category attempt_timeout). Executions that missed their deadline are under
+expired only. --category filters by the reason.`,
 	example: `  flowfabric ls --state failed --newest
   flowfabric ls --category attempt_timeout,max_reclaims_exceeded --since 24h
   flowfabric ls --state failed --error 'connection refused' --since 2026-01-31T14:00:00Z --until 2026-01-31T15:00:00Z

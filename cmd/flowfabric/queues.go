@@ -7,7 +7,7 @@ import (
 
 var queuesVerb = verb{
 	use: "queues", short: "Show waiting work by lane, kind and capabilities",
-	long: `queues shows every queue: how many executions wait in it, since when the oldest does, and how many
+	long: `queues shows every queue: its waiting executions, the age of the oldest one, and how many
 executions of its kind are stored in any state.`,
 	example: "  flowfabric queues --all-namespaces",
 	route:   "GET /v1/queues", namespace: "?namespace", all: true,

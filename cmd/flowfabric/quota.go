@@ -25,9 +25,9 @@ var quotaFlags = []member{
 var quotaVerbs = []verb{
 	{
 		use: "ls", short: "List quotas",
-		long: `ls lists all quotas: how much started, how many slots are taken, and how many queues wait for
-them: each partition has one for every lane, kind and set of gates, with any number of executions in it; gate ls
-counts those.`,
+		long: `ls lists all quotas: their recent starts, taken slots, and the queues that wait for them. Each
+partition has one queue for every lane, kind and set of gates, with any number of executions in it; gate
+ls counts those executions.`,
 		example: "  flowfabric quota ls",
 		route:   "GET /v1/quotas",
 		run: rows([]string{"QUOTA", "RATE", "STARTED", "SLOTS", "WAIT FOR RATE", "WAIT FOR SLOTS"},
@@ -41,8 +41,8 @@ counts those.`,
 	},
 	{
 		use: "show NAME", short: "Show one quota: limits, holders, and the work that it holds back",
-		long: `show prints a quota with who holds its slots, the work that it keeps from running, and who
-changed it.`,
+		long: `show prints a quota with the holders of its slots, the work that it blocks, and the authors of its
+changes.`,
 		example: "  flowfabric quota show gpu",
 		route:   "GET /v1/quotas/{NAME}",
 		run:     func(ctx context.Context, q *request) error { return showQuota(ctx, q, "", flowfabric.Limit{}) },
@@ -50,9 +50,9 @@ changed it.`,
 	{
 		use:   "limit KEY LIMIT",
 		short: "Show a limit of a key: the holders of its slots, and the work that it holds back",
-		long: `limit shows what runs and waits under a key that work was submitted with (submit --limit,
-flowfabric.LimitKey). LIMIT is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key
-that nobody uses has nothing.`,
+		long: `limit shows the running and waiting work under a key that work was submitted with (submit --limit,
+flowfabric.LimitKey). Write LIMIT as in the submission: 2 (at once), 100/1m (starts in a minute), or
+2,100/1m. An unused key shows nothing.`,
 		example: "  flowfabric quota limit tenant-7 2",
 		route:   "GET /v1/limits/{KEY}", args: map[string]member{"LIMIT": text("", "", "")},
 		run: func(ctx context.Context, q *request) error {
@@ -69,8 +69,8 @@ that nobody uses has nothing.`,
 	},
 	{
 		use: "create NAME", short: "Create a quota",
-		long: `create makes a quota. A name is 1..64 letters, digits, _, . and -. Creating what exists with the
-same settings changes nothing; with others it is refused, see update.`,
+		long: `create makes a quota. A name is 1..64 letters, digits, _, . and -. If the quota exists with the
+same settings, nothing changes; with other settings the command fails, see update.`,
 		example: `  flowfabric quota create gpu --cap 4
   flowfabric quota create mail --rate 100 --window 1m`,
 		route: "PUT /v1/quotas/{NAME}", flags: quotaFlags, first: mayBoot,
@@ -78,17 +78,18 @@ same settings changes nothing; with others it is refused, see update.`,
 	},
 	{
 		use: "ensure NAME", short: "Create a quota if there is none of its name",
-		long: `ensure makes a quota as create does. One that is there stays as it is, whatever it says. So a
-script may run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		long: `ensure makes a quota as create does. An existing quota stays as it is, even if its settings
+differ. So a script may run it at each deployment, and operators change the numbers afterwards with
+update.`,
 		example: "  flowfabric quota ensure gpu --cap 4",
 		route:   "POST /v1/quotas/{NAME}:ensure", flags: quotaFlags, first: mayBoot,
 		show: ensured(quotaNote),
 	},
 	{
 		use: "update NAME", short: "Change a quota",
-		long: `update changes what is said; what is not said stays as it is. What runs keeps its slots, also
-above a lower cap. Work that waits for the quota is looked at anew. If somebody else changes it at the same
-time, one of the two is refused.`,
+		long: `update changes the given settings and keeps the others. Running work keeps its slots, also above a
+lower cap. Work that waits for the quota is checked again. If somebody else changes the quota at the same
+time, one of the two commands fails.`,
 		example: "  flowfabric quota update gpu --cap 8",
 		route:   "PUT /v1/quotas/{NAME}", flags: quotaFlags,
 		run: func(ctx context.Context, q *request) error {
@@ -101,9 +102,9 @@ time, one of the two is refused.`,
 	},
 	{
 		use: "rm NAME", short: "Remove a quota",
-		long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30
-s after one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
-what is created there waits too.`,
+		long: `rm deletes a quota and its slots. Executions that have it as a gate wait; they go on within 30 s
+after somebody makes a quota of that name again. The command refuses a quota that is attached to scopes
+(gate ls): detach it first, or work created in those scopes waits too.`,
 		example: "  flowfabric quota rm gpu",
 		route:   "DELETE /v1/quotas/{NAME}",
 		flags:   []member{yes("", "force", "also one that is attached to scopes")},

@@ -24,8 +24,8 @@ var scheduleVerbs = []verb{
 	},
 	{
 		use: "show NAME", aliases: []string{"next"}, short: "Show one schedule and when it is due next",
-		long: `show prints a schedule with its counts, and its next instants. Of a paused one those that would
-come if it were resumed now.`,
+		long: `show prints a schedule with its counts, and its next instants. For a paused schedule these are the
+instants that would come if it were resumed now.`,
 		example: "  flowfabric schedules next nightly --next 10",
 		route:   "GET /v1/schedules/{NAME}",
 		flags:   []member{whole("?next", "next", "how many of the next instants, `0..1000`").or("5")},
@@ -33,9 +33,9 @@ come if it were resumed now.`,
 	},
 	{
 		use: "put NAME", short: "Create or change a schedule",
-		long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed
-rate, or changes the one of that name. It says all of a schedule: a flag that is left out gets its default,
-whatever the schedule had before. Putting what is there changes nothing.`,
+		long: `put makes or replaces a schedule, which submits an execution at every instant of a cron expression
+or of a fixed rate. The command declares the whole schedule: a flag that is left out gets its default,
+whatever the schedule had before. Putting the same schedule again changes nothing.`,
 		example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin \
       --input '{"full":true}'
   flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s
@@ -76,19 +76,19 @@ whatever the schedule had before. Putting what is there changes nothing.`,
 	},
 	{
 		use: "pause NAME", short: "Keep a schedule from firing",
-		long:    "pause keeps a schedule from firing until it is resumed. What it submitted goes on.",
+		long:    `pause keeps a schedule from firing until it is resumed. Work that it submitted goes on.`,
 		example: "  flowfabric schedules pause nightly",
 		route:   "POST /v1/schedules/{NAME}:pause", done: "paused",
 	},
 	{
 		use: "resume NAME", short: "End a pause",
-		long:    "resume ends a pause. Instants that fell into it are not fired; they count as missed.",
+		long:    `resume ends a pause. Instants that passed during the pause are not fired; they count as missed.`,
 		example: "  flowfabric schedules resume nightly",
 		route:   "POST /v1/schedules/{NAME}:resume", done: "resumed",
 	},
 	{
 		use: "remove NAME", short: "Forget a schedule",
-		long:    "remove forgets a schedule with its counts. What it submitted stays and goes on.",
+		long:    `remove deletes a schedule with its counts. Work that it submitted stays and goes on.`,
 		example: "  flowfabric schedules remove nightly",
 		route:   "DELETE /v1/schedules/{NAME}", done: "removed",
 	},

@@ -18,9 +18,9 @@ import (
 
 var showVerb = verb{
 	use: "show ID", short: "Show one execution: state, attempts, times, tags, failure",
-	long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
-the result of one that completed, --summary the summary document that its handler writes, --steps the durable
-steps: which attempt ran each, how long it took, and which ones failed.`,
+	long: `show prints the stored record of an execution. --input adds its input, --result the result of a
+completed one, --summary the summary document that its handler writes, and --steps the durable steps: the
+attempt that ran each, its duration, and the failed ones.`,
 	example: `  flowfabric show 3-0197f3a0-…
   flowfabric show 3-0197f3a0-… --json | jq .state`,
 	route: "GET /v1/executions/{ID}",

@@ -16,16 +16,17 @@ import (
 
 var submitVerb = verb{
 	use: "submit KIND", short: "Create an execution",
-	long: `submit creates one execution of a kind of work, for whatever worker has a handler for it, and prints
-its id. The input is JSON, as handlers expect unless they say otherwise; --raw sends the bytes as they are. The
-command does not know the defaults that the program's own definition gives to its kind: what is not said here is
-the default of FlowFabric (lane "default", priority 0, 3 retries, no timeout).
+	long: `submit creates one execution of a kind of work and prints its id. Any worker that handles the kind
+may run it. The input is JSON; --raw sends the bytes as they are. The command does not know the defaults
+of the program's own definition of the kind: a flag that is left out gets the default of FlowFabric (lane
+"default", priority 0, 3 retries, no timeout).
 
-With --key a second submit of the same input is answered with the first execution, and another input is refused.
-With --unique a second submit is answered with the first execution until that has ended. With --debounce a
-further submit replaces the input of the first execution, as long as no worker was given that, and delays it by
---delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and --tail
-the exit code is 8 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
+With --key a second submit of the same input returns the first execution, and a different input is
+refused. With --unique a second submit returns the first execution until that has ended. With --debounce a
+later submit replaces the input of the first execution, as long as no worker has it, and delays it by
+--delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and
+--tail the exit code is 8 when the execution ends without a result. When --timeout expires, the execution
+goes on.`,
 	example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
   flowfabric submit summarise --input @page.json --budget acme --quota gpu

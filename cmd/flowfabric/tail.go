@@ -18,19 +18,20 @@ import (
 
 var tailVerb = verb{
 	use: "tail ID", short: "Follow the output of an execution until it ends",
-	long: `tail prints the frames of an execution as its handler makes them, beginning with those that are
-stored, over all attempts, and ends with the execution. It goes on when the connection is lost for a while.
-However the execution ends, and after an interrupt, the exit code is 0; how it ended is on the last line, with
-category and reason of a failure.
+	long: `tail prints the frames of an execution as its handler writes them. It begins with the stored ones,
+covers all attempts, and ends with the execution. It reconnects when the connection is lost. The exit code
+is 0 after any end of the execution and after an interrupt; the last line says how it ended, with category
+and reason of a failure.
 
-When a handler runs again in the same attempt (its worker drained, it was delayed or suspended), it repeats the
-frames of the step that was not recorded. A line "resumed" comes before them, with the reason and the sequence
-of the last recorded frame: drop the frames after that one. The end of an attempt names it, too.
+When a handler runs again in the same attempt (its worker drained, it was delayed or suspended), it
+repeats the frames of the step that was not recorded. A line "resumed" comes before them, with the reason
+and the sequence of the last recorded frame: drop the frames after that one. The end of an attempt names
+it, too.
 
-An event is one line, so line breaks and control characters of a frame are quoted. --raw prints nothing but what
-the frames contain that are kept, one after the other: no summaries and nothing that was not meant to last. How
-a failed execution ended, and that frames are repeated, is then on stderr. With --json every event is one line;
-"position" is what --from takes to go on behind it.`,
+An event is one line, so line breaks and control characters of a frame are quoted. --raw prints only the
+contents of durable frames, one after the other: no summaries and no best-effort frames. The end of a
+failed execution and notes about repeated frames then go to stderr. --json prints one event per line; pass
+its "position" to --from to go on behind it.`,
 	example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,
 	route: "GET /v1/executions/{ID}/events", lasting: true,

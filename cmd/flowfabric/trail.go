@@ -9,10 +9,10 @@ func init() { trail.Program = "cli" }
 
 var trailVerb = verb{
 	use: "trail", short: "List changes with their authors, the newest first",
-	long: `trail prints one line for each change that was made with this command, over the HTTP API, or with the
-packages client and admin: when, what, by whom, from where and why. Each partition keeps the newest 10,000 of
-them or so. What was done to one execution is in its history, too. --namespace chooses only when it is given.
-With --json it prints one change per line, and the cursor of the next page as {"cursor":…} on stderr.`,
+	long: `trail prints one line for each change that was made with this command, over the HTTP API, or with
+the packages client and admin: time, change, author, source and reason. Each partition keeps about the
+newest 10,000 changes. Changes of one execution are in its history, too. --namespace filters only when it
+is given. --json prints one change per line, and the cursor of the next page as {"cursor":…} on stderr.`,
 	example: `  flowfabric trail --since 24h
   flowfabric trail --on lane --name default
   flowfabric trail --changed-by anna --limit 20`,

@@ -11,8 +11,8 @@ import (
 var workerVerbs = []verb{
 	{
 		use: "list", short: "List worker processes",
-		long: `list shows the worker processes that are alive, those that were lost in the last hour, and those
-that an operator gave up. A process that was killed counts as alive until its lease is over.`,
+		long: `list shows the live worker processes, those that were lost in the last hour, and those that an
+operator marked dead. A killed process counts as alive until its lease expires.`,
 		example: "  flowfabric workers list",
 		route:   "GET /v1/workers",
 		run: rows([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION", "SEEN",
@@ -31,10 +31,10 @@ that an operator gave up. A process that was killed counts as alive until its le
 	},
 	{
 		use: "mark-dead INSTANCE", short: "Declare a worker dead and requeue its work",
-		long: `mark-dead takes everything away from a worker process that is known to be gone, without waiting
-for its leases: what it held is queued again by the next tick, within about a second where workers run, which
-costs no retry. It says how much that is. A process that lives loses its running work, registers again and goes
-on; to stop it, stop the process.`,
+		long: `mark-dead takes everything from a worker process that is known to be gone, without waiting for its
+leases. The next tick queues its work again, within about a second where workers run, which costs no
+retry. The command prints how much work that is. A live process loses its running work, registers again
+and goes on; to stop it, stop the process.`,
 		example: "  flowfabric workers mark-dead web-17 --reason 'node was terminated'",
 		route:   "POST /v1/workers/{INSTANCE}:mark-dead",
 		run: func(ctx context.Context, q *request) error {
