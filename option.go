@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// The options of an execution are declared here, once. What a function of this file returns says where the option is
-// accepted; the compiler refuses it elsewhere. A later option wins over an earlier one of the same name, and an
-// option of a submission, a schedule or a node wins over the definition. A value out of bounds is reported by the
-// call that got the option.
+// The options of an execution are declared here, once, but for [Key]. What a function of this file returns says where
+// the option is accepted; the compiler refuses it elsewhere. A later option wins over an earlier one of the same name,
+// and an option of a submission, a schedule or a node wins over the definition. A value out of bounds is reported by
+// the call that got the option.
 type (
 	// WorkOption is accepted by handler.Define as a default, and by client.Submit, client.SubmitMany,
 	// client.Schedule, flow.Add and flow.Child.
@@ -52,24 +52,10 @@ type (
 		ScheduleFlowOption()
 		AttachOption()
 	}
-
-	// SubmitKeyOption is [KeyWindow], [Debounce] and [DebounceMax]: accepted by client.Submit, and KeyWindow and
-	// DebounceMax by client.SubmitMany.
-	SubmitKeyOption interface{ SubmitOption() }
-
-	// KeyOption is [IdempotencyKey]: accepted by client.Submit, client.SubmitFlow, client.Client.Signal, Approve and
-	// Send.
-	KeyOption interface {
-		SubmitOption()
-		SubmitFlowOption()
-		SignalOption()
-		ApproveOption()
-		SendOption()
-	}
 )
 
-// setter is every option: the type that a function returns shows only the markers of the places where the option
-// means something.
+// setter is every option but [Key]: the type that a function returns shows only the markers of the places where the
+// option means something.
 type setter func(s *Start)
 
 func (f setter) Set(s *Start) { f(s) }
@@ -82,9 +68,6 @@ func (setter) NodeOption()         {}
 func (setter) FlowOption()         {}
 func (setter) SubmitFlowOption()   {}
 func (setter) AttachOption()       {}
-func (setter) SignalOption()       {}
-func (setter) ApproveOption()      {}
-func (setter) SendOption()         {}
 
 // Priority is 0..9000; within a lane higher is claimed first, across partitions as docs/promises.md says. Default 0.
 func Priority(n int) WorkOption {
@@ -217,84 +200,4 @@ func Namespace(name string) NamespaceOption {
 // flow, and for a child the execution that made it.
 func Creator(name string) CreatorOption {
 	return setter(func(s *Start) { s.Creator = name })
-}
-
-// Unique is a key that only one execution has at a time: 1..256 bytes. The key is taken as long as its execution
-// waits, runs, is delayed, blocked or suspended; whatever end it comes to, the key is free. Meanwhile a second submit
-// with an equal key, whatever its input, creates nothing and returns the handle of the first
-// (client.Execution.Duplicate). [KeyWindow] keeps the key longer. Keys of different namespaces or kinds have nothing
-// to do with each other; within a kind, those of Unique and [IdempotencyKey] are the same keys.
-//
-// Of a flow: as long as one of an equal key, in the same namespace and of the same kind, has not ended, a second submit
-// makes nothing and returns the handle of the first (client.Flow.Duplicate), whatever its definition. If the first was
-// cut short and is not released, a submit of the same definition completes it; else it has the key until a tick gives
-// it up, a day later. A KeyWindow is for executions. Keys of flows, and those of executions, have nothing to do with
-// each other. A replay of a flow whose key another one has by now is refused with [ErrConflict].
-//
-// An execution has one key: Unique and IdempotencyKey together are [ErrInvalidInput]. client.SubmitMany refuses it
-// and takes client.UniqueKeys. A replay of an execution whose key another one has by now is refused with
-// [ErrConflict].
-func Unique(key string) interface { // accepted by client.Submit and client.SubmitFlow
-	SubmitOption()
-	SubmitFlowOption()
-} {
-	return setter(func(s *Start) { s.UniqueKey = &key })
-}
-
-// KeyWindow is for how long a submission has its key at least, whatever becomes of the execution, counted from the
-// submission: 1 s..365 days, in whole milliseconds. Once it is over, the key is free as soon as the execution has
-// ended. By default the key of [Unique] has no such time, and that of [IdempotencyKey] is taken for as long as the
-// execution is retained. An execution is retained at least for its window, whatever its [Retention] says; an operator
-// who purges it frees the key. Without a key it is [ErrInvalidInput].
-func KeyWindow(d time.Duration) SubmitKeyOption {
-	return setter(func(s *Start) { s.KeyWindow = new(Millis(d)) })
-}
-
-// IdempotencyKey recognises a submission that is repeated: 1..256 bytes.
-//
-// Of an execution: as long as the first one is retained, or has not ended within a [KeyWindow], a second submit with
-// an equal key and an equal payload, to the same kind in the same namespace, creates nothing and returns the first
-// execution (client.Execution.Duplicate); with another payload it fails with [ErrConflict]. The payload is compared
-// as encoded, before any encryption. A key never leads to an execution that was purged. client.SubmitMany refuses it
-// and takes client.IdempotencyKeys. See also [Unique].
-//
-// Of a flow: its id depends on (namespace, kind, key) alone. A second submit of the same flow with an equal key meets
-// the first one (client.Flow.Duplicate), completes it if that was cut short less than a day ago, and otherwise
-// changes nothing: one that was given up since is met as it is, cancelled because of flow_abandoned. Another flow
-// under the key (other nodes, inputs, edges, budgets, quotas or mode) is [ErrConflict]. The key is taken as long as
-// the flow is retained; for a day after that a submit under it is refused with [ErrResultPurged]. Without a key every
-// submit makes a flow of its own.
-//
-// Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
-// (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer.
-func IdempotencyKey(key string) KeyOption {
-	return setter(func(s *Start) { s.IdempotencyKey = &key })
-}
-
-// Debounce gathers submissions under a key (1..256 bytes) into one execution that runs once none has come for d: 1
-// ms..10 years, in whole milliseconds. The first makes an execution that is delayed by d. Each further one, as long
-// as no worker was given that, replaces what it was submitted with and delays it by d from then on, in one atomic
-// call, and returns its handle (client.Execution.Duplicate and Replaced). The first submission after that makes the
-// next execution.
-//
-// What is replaced: input, tags, lane, priority, timeout, retry policy, retention, deadline, capabilities, budgets,
-// quotas, limits of keys and creator. All of it is as if the execution had been submitted anew, so what an operator
-// changed of it is gone. What stays: its id, the time of its creation, which decides its place among equals in the
-// queue, its mailbox, its history, and that an operator holds it. It is replaced until a worker is given it, also
-// after its delay: then it is delayed again. Without [DebounceMax] it may be put off for as long as submissions come.
-//
-// Keys of different namespaces or kinds have nothing to do with each other, nor with those of [Unique] and
-// [IdempotencyKey]. With one of those, KeyWindow, Delay or DelayUntil it is [ErrInvalidInput]. client.SubmitMany
-// refuses it and takes client.DebounceKeys. A lane that accepts nothing refuses to replace as well. A submission that
-// is repeated after a lost reply is applied once, as long as it is among the last eight that its execution took in.
-func Debounce(key string, d time.Duration) SubmitKeyOption {
-	return setter(func(s *Start) { s.DebounceKey, s.Debounce = &key, Millis(d) })
-}
-
-// DebounceMax bounds for how long submissions under a [Debounce] key put their execution off in all: it may run at
-// the latest d after its creation, with what the last submission said. Of several submissions each obeys its own
-// bound. From the delay of the Debounce to 10 years, in whole milliseconds; without it there is no bound. Without a
-// Debounce it is [ErrInvalidInput].
-func DebounceMax(d time.Duration) SubmitKeyOption {
-	return setter(func(s *Start) { s.DebounceMax = new(Millis(d)) })
 }

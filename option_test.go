@@ -55,10 +55,6 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		"Creator":      {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow", "schedule flow"}},
 		"Namespace": {flowfabric.Namespace,
 			[]string{"submit", "schedule", "submit flow", "schedule flow", "attach"}},
-		"Unique":         {flowfabric.Unique, []string{"submit", "submit flow"}},
-		"KeyWindow":      {flowfabric.KeyWindow, []string{"submit"}},
-		"Debounce":       {flowfabric.Debounce, []string{"submit"}},
-		"DebounceMax":    {flowfabric.DebounceMax, []string{"submit"}},
 		"IdempotencyKey": {flowfabric.IdempotencyKey, []string{"submit", "submit flow", "signal", "approve"}},
 	} {
 		var got []string

@@ -44,10 +44,10 @@ type Snapshot struct {
 	Node     string            `json:"node,omitempty" jsonschema:"its name in the flow"`
 	Wait     Wait              `json:"wait,omitzero" jsonschema:"its wait while it is suspended"`
 	// KeyHeld says how long it holds the key that it was submitted with: until it has ended, and maybe longer
-	// ([Unique], [IdempotencyKey]), or until a worker is given it ([Debounce]); "": it was submitted without one. The
-	// key itself is not stored.
+	// (Window of [Key]), or until a worker is given it (Debounce); "": it was submitted without one. The key itself is
+	// not stored.
 	KeyHeld  string    `json:"key_held,omitempty" jsonschema:"how long it has the key that it was submitted with: until_ended, retained, until_time (see key_until) or until_claimed (a debounce key)"`
-	KeyUntil time.Time `json:"key_until,omitzero"` // it holds the key at least until then, see [KeyWindow]
+	KeyUntil time.Time `json:"key_until,omitzero"` // it holds the key at least until then, see [Key]
 	Replaced int       `json:"replaced,omitempty" jsonschema:"how many further submissions under its debounce key it took in, each of which replaced the one before"`
 
 	AttemptLog []AttemptRecord `json:"attempt_log,omitempty" jsonschema:"ended attempts that were not the last, and a failed last one"`

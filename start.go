@@ -32,13 +32,8 @@ type Start struct {
 	Limits  []KeyLimit        `json:"limits,omitempty" for:"submit schedule node flow" jsonschema:"limits of keys"`
 	Creator string            `json:"creator,omitempty" for:"word"`
 
-	// A key that is there is said, also an empty one, which is refused.
-	IdempotencyKey *string `json:"idempotency_key,omitempty" for:"submit flow" jsonschema:"a second submission with an equal key and input is answered with the first one"`
-	UniqueKey      *string `json:"unique_key,omitempty" for:"submit flow" jsonschema:"only one has it until it has ended; a second submission is answered with that one"`
-	KeyWindow      *Millis `json:"key_window_ms,omitempty" for:"submit" jsonschema:"the key stays taken for so long at least"`
-	DebounceKey    *string `json:"debounce_key,omitempty" for:"submit" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by debounce_ms again"`
-	Debounce       Millis  `json:"debounce_ms,omitempty" for:"submit" jsonschema:"how long it waits for a further submission under its debounce_key"`
-	DebounceMax    *Millis `json:"debounce_max_ms,omitempty" for:"submit" jsonschema:"it may run at the latest so long after its creation"`
+	// Key is nil without a key. A document has no place for it: its reader makes one of what it says.
+	Key *Key `json:"-" for:"submit flow"`
 }
 
 // KeyLimit is a limit of a key as [LimitKey] makes it.

@@ -207,7 +207,7 @@ func TestPurgeOnAServer(t *testing.T) {
 		} else if !strings.HasSuffix(err.Error(), `key "tides-1" names an execution with another payload`) {
 			t.Errorf("the key is not named: %v", err)
 		}
-		keys := client.IdempotencyKeys(func(int) string { return "tides-1" })
+		keys := client.Keys(func(int) flowfabric.Key { return flowfabric.IdempotencyKey("tides-1") })
 		if _, err := client.SubmitMany(ctx, c, write, []draft{{Topic: "tides"}, {Topic: "moons"}},
 			keys); !errors.Is(err, denied.Idempotency) {
 			t.Errorf("many: %v", err)

@@ -126,7 +126,7 @@ func TestSubmitManyRefusesOptionsOnce(t *testing.T) {
 		}
 	}
 	_, err := SubmitMany(t.Context(), c, echo, make([]string, 2),
-		IdempotencyKeys(func(i int) string { return strings.Repeat("k", i) }))
+		Keys(func(i int) flowfabric.Key { return flowfabric.IdempotencyKey(strings.Repeat("k", i)) }))
 	if item, ok := errors.AsType[*ItemError](err); !ok || item.Index != 0 || !strings.Contains(err.Error(),
 		"has 0 bytes, want 1..256") {
 		t.Errorf("an empty key: %v", err)

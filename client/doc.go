@@ -26,7 +26,7 @@
 // nodes, all of it or nothing. A larger one goes in batches of which nothing runs, and the last call releases all of
 // it. From then on the server resolves it: then use [Flow.Wait], [Flow.Snapshot] and [NodeResult] to read it,
 // [Flow.Cancel] to stop it, and [Flow.Seal] to let no more members join. If the submit of a larger flow is cut short,
-// the flow does not run. The same submit under the same flowfabric.IdempotencyKey completes it; without a key it is
+// the flow does not run. The same submit under the same flowfabric.Key completes it; without a key it is
 // given up after a day.
 //
 // # Waiting and answering

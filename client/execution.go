@@ -53,7 +53,7 @@ func (c *Client) Execution(id flowfabric.ExecutionID) *Execution[[]byte] {
 // AttachOption is flowfabric.Namespace.
 type AttachOption interface{ AttachOption() }
 
-// AttachKey returns a handle on the execution of def that has a flowfabric.IdempotencyKey or a flowfabric.Unique key,
+// AttachKey returns a handle on the execution of def that holds a flowfabric.Key of this text that does not debounce,
 // in the client's namespace or another one; or, if nobody has the key, on the last that had it and is still retained.
 // It makes one call.
 //
@@ -62,7 +62,7 @@ type AttachOption interface{ AttachOption() }
 func AttachKey[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], key string,
 	opts ...AttachOption) (*Execution[Out], error) {
 	said := flowfabric.Start{Namespace: c.cfg.Namespace}
-	err := errors.Join(def.Err(), checkKey(idempotent, key))
+	err := errors.Join(def.Err(), valid.KeyText(key))
 	for i, o := range opts {
 		err = errors.Join(err, option.Apply(&said, i, o))
 	}
@@ -87,7 +87,7 @@ func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
 
 // Replaced reports whether this submit replaced what that execution had been submitted with: its key is one of
-// flowfabric.Debounce. A later submit may have replaced it again since.
+// Key.Debounce. A later submit may have replaced it again since.
 func (e *Execution[Out]) Replaced() bool { return e.replaced }
 
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the

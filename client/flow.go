@@ -43,7 +43,7 @@ func (c *Client) Flow(id flowfabric.FlowID) *Flow { return &Flow{client: c, id: 
 func (f *Flow) ID() flowfabric.FlowID { return f.id }
 
 // Duplicate reports whether a submit met a flow that had been released before: of an earlier submit of the same
-// definition under the same flowfabric.IdempotencyKey, of one under the same flowfabric.Unique that has not ended, or
+// definition under the same flowfabric.Key, of one under the same Key.WhileActive that has not ended, or
 // of its own call whose answer was lost.
 func (f *Flow) Duplicate() bool { return f.duplicate }
 

@@ -134,17 +134,17 @@ func TestSubmitFlowInOneCall(t *testing.T) {
 // same definition; another definition leads to it and changes nothing.
 func TestSubmitUniqueFlow(t *testing.T) {
 	ctx, c := lossy(t, &losing{})
-	whole, err := SubmitFlow(ctx, c, wide(9), flowfabric.Unique("whole"))
+	whole, err := SubmitFlow(ctx, c, wide(9), flowfabric.Key{Text: "whole", WhileActive: true})
 	if err != nil || whole.Duplicate() {
 		t.Fatal(err)
 	}
 	for _, f := range []*flow.Flow{wide(9), wide(3)} {
-		again, err := SubmitFlow(ctx, c, f, flowfabric.Unique("whole"))
+		again, err := SubmitFlow(ctx, c, f, flowfabric.Key{Text: "whole", WhileActive: true})
 		if err != nil || again.ID() != whole.ID() || !again.Duplicate() {
 			t.Errorf("%+v, %v, want %s", again, err, whole.ID())
 		}
 	}
-	q, err := c.newFlowSubmission([]FlowOption{flowfabric.Unique("cut")})
+	q, err := c.newFlowSubmission([]FlowOption{flowfabric.Key{Text: "cut", WhileActive: true}})
 	must.No(t, err)
 	id := c.flowID(wide(150), &q)
 	plan, err := c.plan(wide(150), id, q)
@@ -159,7 +159,7 @@ func TestSubmitUniqueFlow(t *testing.T) {
 		state     flowfabric.FlowState
 	}{{wide(9), true, flowfabric.FlowStaging}, {wide(150), false, flowfabric.FlowOpen},
 		{wide(150), true, flowfabric.FlowOpen}} {
-		fl, err := SubmitFlow(ctx, c, tc.f, flowfabric.Unique("cut"))
+		fl, err := SubmitFlow(ctx, c, tc.f, flowfabric.Key{Text: "cut", WhileActive: true})
 		if err != nil || fl.ID() != id || fl.Duplicate() != tc.duplicate {
 			t.Fatalf("%+v, %v, want %s", fl, err, id)
 		}
@@ -168,8 +168,12 @@ func TestSubmitUniqueFlow(t *testing.T) {
 		}
 	}
 	for what, opts := range map[string][]FlowOption{
-		"two keys":     {flowfabric.Unique("a"), flowfabric.IdempotencyKey("a")},
-		"an empty key": {flowfabric.Unique("")}, "a long key": {flowfabric.Unique(strings.Repeat("k", 257))}} {
+		"two keys":     {flowfabric.Key{Text: "a", WhileActive: true}, flowfabric.IdempotencyKey("a")},
+		"an empty key": {flowfabric.Key{WhileActive: true}},
+		"a long key":   {flowfabric.Key{Text: strings.Repeat("k", 257), WhileActive: true}},
+		"a window":     {flowfabric.Key{Text: "a", WhileActive: true, Window: time.Hour}},
+		"a debounce":   {flowfabric.Key{Text: "a", Debounce: time.Hour}},
+		"a bound":      {flowfabric.Key{Text: "a", DebounceMax: time.Hour}}} {
 		if _, err := SubmitFlow(ctx, c, wide(3), opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", what, err)
 		}

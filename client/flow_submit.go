@@ -20,14 +20,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// FlowOption changes one [SubmitFlow]: flowfabric.IdempotencyKey, Unique, Namespace, Creator, Tags, Budgets, Quotas.
+// FlowOption changes one [SubmitFlow]: flowfabric.Key, Namespace, Creator, Tags, Budgets, Quotas.
 type FlowOption interface{ SubmitFlowOption() }
 
 // flowSubmission is what the caller of [SubmitFlow] says about the flow.
 type flowSubmission struct {
 	flowfabric.Start           // of the flow; without tags it has those that flow.New was given
-	taken            uuid.UUID // what the store calls a unique key
+	taken            uuid.UUID // what the store calls a key that is held while the flow is active
 }
+
+// named tells whether the id of the flow follows from its key.
+func (q *flowSubmission) named() bool { return q.Key != nil && !q.Key.WhileActive }
 
 // newFlowSubmission reads the options of a [SubmitFlow].
 func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err error) {
@@ -40,20 +43,15 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 	if err := option.Foreign(&q.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
 		return q, err
 	}
-	switch {
-	case q.IdempotencyKey != nil && q.UniqueKey != nil:
-		err = fmt.Errorf("%w: a flow has one key: Unique or IdempotencyKey", flowfabric.ErrInvalidInput)
-	case q.IdempotencyKey != nil:
-		err = checkKey(idempotent, *q.IdempotencyKey)
-	case q.UniqueKey != nil:
-		err = checkKey(unique, *q.UniqueKey)
+	if q.Key != nil {
+		err = valid.FlowKey(*q.Key)
 	}
 	return q, errors.Join(err, valid.Tags(q.Tags))
 }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not
 // be reached for Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls,
-// or not exist. [Client.Flow] of ID tells. Submitting again with the same flowfabric.IdempotencyKey completes it;
+// or not exist. [Client.Flow] of ID tells. Submitting again with the same flowfabric.Key completes it;
 // without a key nothing of a flow that was not released ever runs, and a tick gives it up a day after its last part
 // came.
 type UnknownFlowError struct {
@@ -76,7 +74,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // SubmitFlow returns, within bounds; the tick does the rest.
 //
 // A submit of a larger flow that is cut short, by a crash or by a lost connection, leaves a flow that is staged and
-// does not run. Submitting it again with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a
+// does not run. Submitting it again with the same flowfabric.Key completes it. Without a key nobody can: a
 // tick gives it up, as if it were cancelled, a day after its last part came. Every call may be repeated, and is, for
 // Config.SubmitTimeout, while it is not answered.
 //
@@ -121,7 +119,7 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 		return nil, err
 	}
 	// a plain duplicate is our own repeated call
-	return &Flow{client: c, id: id, duplicate: duplicate && (q.IdempotencyKey != nil || q.UniqueKey != nil)}, nil
+	return &Flow{client: c, id: id, duplicate: duplicate && q.Key != nil}, nil
 }
 
 // complete goes on with a flow of the same definition that has the key and was cut short.
@@ -143,12 +141,12 @@ func (c *Client) flowID(f *flow.Flow, q *flowSubmission) flowfabric.FlowID {
 	switch {
 	case f == nil:
 		return flowfabric.FlowID{}
-	case q.IdempotencyKey != nil:
+	case q.named():
 		return flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.Namespace, f.Kind(),
-			*q.IdempotencyKey)))
-	case q.UniqueKey != nil:
+			q.Key.Text)))
+	case q.Key != nil:
 		var partition uint16
-		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.Namespace, f.Kind(), *q.UniqueKey)
+		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.Namespace, f.Kind(), q.Key.Text)
 		return flowfabric.FlowID(flowfabric.NewExecutionID(partition))
 	}
 	return flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
@@ -249,14 +247,14 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 		errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownFlowError{ID: id, Cause: err}
 	}
-	if q.IdempotencyKey != nil && errors.Is(err, denied.FlowConflict) {
+	if q.named() && errors.Is(err, denied.FlowConflict) {
 		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition",
-			*q.IdempotencyKey), err)
+			q.Key.Text), err)
 	}
-	if q.IdempotencyKey != nil && errors.Is(err, flowfabric.ErrResultPurged) {
+	if q.named() && errors.Is(err, flowfabric.ErrResultPurged) {
 		err = link.InWords(fmt.Sprintf(
 			"result_purged: the flow of key %q was purged; the key is free again a day after that",
-			*q.IdempotencyKey), err)
+			q.Key.Text), err)
 	}
 	return link.AboutFlow("submit", id, err)
 }

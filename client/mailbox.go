@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -20,7 +21,7 @@ type mailer interface {
 	ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64, limit int) (engine.Mailboxes, error)
 }
 
-// SendOption is an option of [Execution.Send]: flowfabric.By and flowfabric.IdempotencyKey.
+// SendOption is an option of [Execution.Send]: flowfabric.By and flowfabric.Key.
 type SendOption interface{ SendOption() }
 
 // Sent answers an [Execution.Send].
@@ -39,7 +40,7 @@ type Sent struct {
 // nobody without it).
 //
 // An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are
-// harmless. A caller that repeats it after ErrTransport gives it a flowfabric.IdempotencyKey, by which a message is
+// harmless. A caller that repeats it after ErrTransport gives it a flowfabric.Key, by which a message is
 // known again as long as it is one of the last 1,000.
 //
 // Errors: flowfabric.ErrLimit; ErrTerminal when the execution has ended; ErrNotFound; ErrResultPurged;
@@ -73,9 +74,9 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 			return m, err
 		}
 	}
-	if key := said.IdempotencyKey; key != nil {
-		m.Key = *key
-		if err := checkKey(idempotent, m.Key); err != nil {
+	if said.Key != nil {
+		m.Key = said.Key.Text
+		if err := valid.TextKey(*said.Key, "a message"); err != nil {
 			return m, err
 		}
 	}

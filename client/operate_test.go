@@ -72,7 +72,8 @@ func TestAttachKey(t *testing.T) {
 	if err != nil || submitted.ID() != x.ID() {
 		t.Fatalf("submitted %s, attached %v: %v", submitted.ID(), x, err)
 	}
-	elsewhere, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("tides-1"), flowfabric.Namespace("blue"))
+	elsewhere, err := Submit(ctx, c, echo, "tides", flowfabric.Key{Text: "tides-1", WhileActive: true},
+		flowfabric.Namespace("blue"))
 	if err != nil || elsewhere.ID() == x.ID() || elsewhere.Duplicate() {
 		t.Errorf("in another namespace: %s, %v", elsewhere.ID(), err)
 	}
@@ -97,50 +98,55 @@ func TestAttachKey(t *testing.T) {
 }
 
 // A unique key looks at no input, and an execution has one key.
-func TestUniqueKeys(t *testing.T) {
+func TestKeys(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	ctx := t.Context()
-	first, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("one"))
+	first, err := Submit(ctx, c, echo, "tides", flowfabric.Key{Text: "one", WhileActive: true})
 	if err != nil || first.Duplicate() {
 		t.Fatal(err)
 	}
-	second, err := Submit(ctx, c, echo, "moons", flowfabric.Unique("one"), flowfabric.KeyWindow(time.Minute))
+	second, err := Submit(ctx, c, echo, "moons", flowfabric.Key{Text: "one", WhileActive: true, Window: time.Minute})
 	if err != nil || !second.Duplicate() || second.ID() != first.ID() {
 		t.Errorf("the second: %v, %v", second, err)
 	}
-	if x := f.Stored[first.ID()]; x.Key.For != 0 || x.Digest != "" {
+	if x := f.Stored[first.ID()]; x.Key.Window != 0 || x.Digest != "" {
 		t.Errorf("%+v", x)
 	}
 	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"},
-		UniqueKeys(func(i int) string { return []string{"x", "y", "x"}[i] }),
-		flowfabric.KeyWindow(time.Hour))
+		Keys(func(i int) flowfabric.Key {
+			return flowfabric.Key{Text: []string{"x", "y", "x"}[i], WhileActive: true, Window: time.Hour}
+		}))
 	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() || all[0].Duplicate() ||
 		!all[2].Duplicate() {
 		t.Errorf("of many: %v, %v", all, err)
 	}
-	if x := f.Stored[all[0].ID()]; x.Key.For != time.Hour || string(x.Payload) != `"a"` {
+	if x := f.Stored[all[0].ID()]; x.Key.Window != time.Hour || string(x.Payload) != `"a"` {
 		t.Errorf("%+v", x)
 	}
-	key := func(int) string { return "k" }
+	each := Keys(func(int) flowfabric.Key { return flowfabric.IdempotencyKey("k") })
 	for name, opts := range map[string][]SubmitOption{
-		"two keys":      {flowfabric.Unique("k"), flowfabric.IdempotencyKey("k")},
-		"no key":        {flowfabric.KeyWindow(time.Hour)},
-		"empty":         {flowfabric.Unique("")},
-		"long":          {flowfabric.Unique(strings.Repeat("k", 257))},
-		"short window":  {flowfabric.Unique("k"), flowfabric.KeyWindow(time.Second - 1)},
-		"long window":   {flowfabric.IdempotencyKey("k"), flowfabric.KeyWindow(365*24*time.Hour + 1)},
-		"keys for many": {UniqueKeys(key)},
+		"two keys":  {flowfabric.Key{Text: "k", WhileActive: true}, flowfabric.IdempotencyKey("k")},
+		"two alike": {flowfabric.IdempotencyKey("k"), flowfabric.IdempotencyKey("k")},
+		"two said": {flowfabric.IdempotencyKey("k"),
+			flowfabric.StartWith(flowfabric.Start{Key: &flowfabric.Key{Text: "k"}})},
+		"no text":       {flowfabric.Key{Window: time.Hour}},
+		"empty":         {flowfabric.Key{Text: "", WhileActive: true}},
+		"long":          {flowfabric.Key{Text: strings.Repeat("k", 257), WhileActive: true}},
+		"short window":  {flowfabric.Key{Text: "k", WhileActive: true, Window: time.Second - 1}},
+		"long window":   {flowfabric.Key{Text: "k", Window: 365*24*time.Hour + 1}},
+		"keys for many": {each},
 	} {
 		if _, err := Submit(ctx, c, echo, "x", opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, opts := range map[string][]SubmitOption{
-		"one key":    {flowfabric.Unique("k")},
-		"two kinds":  {UniqueKeys(key), IdempotencyKeys(key)},
-		"both kinds": {UniqueKeys(key), flowfabric.IdempotencyKey("k")},
-		"empty":      {UniqueKeys(func(int) string { return "" })},
+		"one key":  {flowfabric.Key{Text: "k", WhileActive: true}},
+		"two":      {each, each},
+		"both":     {each, flowfabric.IdempotencyKey("k")},
+		"empty":    {Keys(func(int) flowfabric.Key { return flowfabric.Key{WhileActive: true} })},
+		"a window": {Keys(func(int) flowfabric.Key { return flowfabric.Key{Text: "k", Window: 1} })},
 	} {
 		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err,
 			flowfabric.ErrInvalidInput) {
@@ -157,50 +163,61 @@ func TestDebounce(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	ctx := t.Context()
-	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond),
-		flowfabric.DebounceMax(time.Hour))
+	first, err := Submit(ctx, c, echo, "tides", flowfabric.Key{Text: "k", Debounce: 1500 * time.Microsecond,
+		DebounceMax: time.Hour})
 	must.No(t, err)
-	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour ||
-		x.Delay != flowfabric.Millis(time.Millisecond) ||
+	if x := f.Stored[first.ID()]; x.Key.DebounceMax != time.Hour || x.Delay != flowfabric.Millis(time.Millisecond) ||
 		x.Digest != "" {
 		t.Errorf("%+v", x)
 	}
-	unique, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("k"))
+	unique, err := Submit(ctx, c, echo, "tides", flowfabric.Key{Text: "k", WhileActive: true})
 	if err != nil || unique.ID() == first.ID() {
 		t.Errorf("a unique key of the same text: %v, %v", unique, err)
 	}
-	key := func(i int) string { return []string{"x", "y", "x"}[i] }
-	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, DebounceKeys(key, time.Second),
-		flowfabric.DebounceMax(time.Minute))
+	key := func(i int) flowfabric.Key {
+		return flowfabric.Key{Text: []string{"x", "y", "x"}[i], Debounce: time.Second, DebounceMax: time.Minute}
+	}
+	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, Keys(key))
 	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() {
 		t.Errorf("of many: %v, %v", all, err)
 	}
-	if x := f.Stored[all[1].ID()]; !x.Key.Debounce || x.Key.Most != time.Minute ||
-		x.Delay != flowfabric.Millis(time.Second) {
+	if x := f.Stored[all[1].ID()]; x.Key.DebounceMax != time.Minute || x.Delay != flowfabric.Millis(time.Second) {
 		t.Errorf("%+v", x)
 	}
-	d := flowfabric.Debounce("k", time.Second)
+	d := flowfabric.Key{Text: "k", Debounce: time.Second}
+	with := func(change func(k *flowfabric.Key)) []SubmitOption {
+		k := d
+		change(&k)
+		return []SubmitOption{k}
+	}
 	for name, x := range map[string]struct {
 		opts []SubmitOption
 		want string
 	}{
-		"a delay": {[]SubmitOption{d, flowfabric.Delay(time.Hour)}, "Debounce with Delay or DelayUntil"},
+		"a delay": {[]SubmitOption{d, flowfabric.Delay(time.Hour)}, "Key.Debounce with Delay or DelayUntil"},
 		"an instant": {[]SubmitOption{d, flowfabric.DelayUntil(time.Now())},
-			"Debounce with Delay or DelayUntil"},
-		"a window":     {[]SubmitOption{d, flowfabric.KeyWindow(time.Hour)}, "Debounce with KeyWindow"},
-		"a unique key": {[]SubmitOption{d, flowfabric.Unique("u")}, "one key"},
+			"Key.Debounce with Delay or DelayUntil"},
+		"a window": {with(func(k *flowfabric.Key) { k.Window = time.Hour }), "Key.Debounce with Key.Window"},
+		"while active": {with(func(k *flowfabric.Key) { k.WhileActive = true }),
+			"Key.Debounce with Key.WhileActive"},
+		"a unique key": {[]SubmitOption{d, flowfabric.Key{Text: "u", WhileActive: true}}, "one key"},
 		"a key":        {[]SubmitOption{d, flowfabric.IdempotencyKey("u")}, "one key"},
-		"no time":      {[]SubmitOption{flowfabric.Debounce("k", 0)}, "Debounce is 0s, want 1ms..10 years"},
-		"a long time":  {[]SubmitOption{flowfabric.Debounce("k", 11*365*24*time.Hour)}, "want 1ms..10 years"},
-		"no key":       {[]SubmitOption{flowfabric.Debounce("", time.Second)}, "debounce key has 0 bytes"},
-		"a long key": {[]SubmitOption{flowfabric.Debounce(strings.Repeat("k", 257), time.Second)},
-			"debounce key has 257 bytes"},
-		"a short bound": {[]SubmitOption{d, flowfabric.DebounceMax(time.Second - 1)},
-			"DebounceMax is 999.999999ms"},
-		"a long bound":      {[]SubmitOption{d, flowfabric.DebounceMax(11 * 365 * 24 * time.Hour)}, "DebounceMax is"},
-		"a bound alone":     {[]SubmitOption{flowfabric.DebounceMax(time.Hour)}, "DebounceMax without Debounce"},
+		"a negative time": {with(func(k *flowfabric.Key) { k.Debounce = -1 }),
+			"Key.Debounce is -1ns, want 1ms..10 years"},
+		"a short time": {with(func(k *flowfabric.Key) { k.Debounce = time.Millisecond - 1 }),
+			"want 1ms..10 years"},
+		"a long time": {with(func(k *flowfabric.Key) { k.Debounce = 11 * 365 * 24 * time.Hour }),
+			"want 1ms..10 years"},
+		"no text":     {with(func(k *flowfabric.Key) { k.Text = "" }), "key has 0 bytes"},
+		"a long text": {with(func(k *flowfabric.Key) { k.Text = strings.Repeat("k", 257) }), "key has 257 bytes"},
+		"a short bound": {with(func(k *flowfabric.Key) { k.DebounceMax = time.Second - 1 }),
+			"Key.DebounceMax is 999.999999ms"},
+		"a long bound": {with(func(k *flowfabric.Key) { k.DebounceMax = 11 * 365 * 24 * time.Hour }),
+			"Key.DebounceMax is"},
+		"a bound alone": {with(func(k *flowfabric.Key) { k.Debounce, k.DebounceMax = 0, time.Hour }),
+			"Key.DebounceMax without Key.Debounce"},
 		"an early deadline": {[]SubmitOption{d, flowfabric.Deadline(time.Second)}, "deadline"},
-		"keys for many":     {[]SubmitOption{DebounceKeys(key, time.Second)}, "for SubmitMany"},
+		"keys for many":     {[]SubmitOption{Keys(key)}, "for SubmitMany"},
 	} {
 		_, err := Submit(ctx, c, echo, "x", x.opts...)
 		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.want) {
@@ -208,11 +225,11 @@ func TestDebounce(t *testing.T) {
 		}
 	}
 	for name, opts := range map[string][]SubmitOption{
-		"one key":    {d},
-		"two kinds":  {DebounceKeys(key, time.Second), UniqueKeys(key)},
-		"both kinds": {DebounceKeys(key, time.Second), flowfabric.Unique("k")},
-		"no time":    {DebounceKeys(key, 0)},
-		"a delay":    {DebounceKeys(key, time.Second), flowfabric.Delay(time.Second)},
+		"one key":           {d},
+		"both":              {Keys(key), flowfabric.Key{Text: "k", WhileActive: true}},
+		"no time":           {Keys(func(int) flowfabric.Key { return flowfabric.Key{Text: "k", Debounce: -1} })},
+		"a delay":           {Keys(key), flowfabric.Delay(time.Second)},
+		"an early deadline": {Keys(key), flowfabric.Deadline(time.Second)},
 	} {
 		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err,
 			flowfabric.ErrInvalidInput) {

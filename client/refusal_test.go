@@ -15,7 +15,8 @@ func TestConflictNamesTheKey(t *testing.T) {
 	x, err := Submit(t.Context(), c, echo, "a", flowfabric.IdempotencyKey("tides-1"))
 	must.No(t, err)
 	_, one := Submit(t.Context(), c, echo, "b", flowfabric.IdempotencyKey("tides-1"))
-	_, many := SubmitMany(t.Context(), c, echo, []string{"b"}, IdempotencyKeys(func(int) string { return "tides-1" }))
+	_, many := SubmitMany(t.Context(), c, echo, []string{"b"},
+		Keys(func(int) flowfabric.Key { return flowfabric.IdempotencyKey("tides-1") }))
 	item, _ := errors.AsType[*ItemError](many)
 	if item == nil {
 		t.Fatalf("%v, want an ItemError", many)

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -34,7 +35,7 @@ type signaller interface {
 // defaultSourceType is the source type of what a client sends.
 const defaultSourceType = "client"
 
-// SignalOption changes a [Client.Signal] or an [Execution.Approve]: flowfabric.IdempotencyKey, [SignalName],
+// SignalOption changes a [Client.Signal] or an [Execution.Approve]: flowfabric.Key, [SignalName],
 // [SignalSource], [SignalDetails].
 type SignalOption interface {
 	ApproveOption
@@ -75,7 +76,7 @@ func SignalSource(kind, who string) SignalOption {
 //   - Category is a word for readers of the log, ≤ 64 bytes. Default none.
 //   - Correlation is an id that the sender's own system knows the signal by, ≤ 256 bytes. Default none.
 //   - CreatedAt is when the sender's clock says it was sent; it decides nothing. Default none.
-//   - DedupTTL is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h.
+//   - DedupTTL is how long after its delivery the flowfabric.Key is known, up to 7 days. Default 24 h.
 //     While the waitpoint is open it is known in any case.
 //
 // The call fails with flowfabric.ErrInvalidInput for a value out of bounds and for another field: name, source and
@@ -100,8 +101,8 @@ func SignalDetails(d suspend.SentSignal) SignalOption {
 // a question is asked (handler.Task.Ask), one that is no choice is refused. An answer, whose payload is a
 // suspend.Answer or another object with the choice that the signal is named after, is in the audit trail if it counts.
 //
-// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an
-// flowfabric.IdempotencyKey.
+// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it a
+// flowfabric.Key.
 //
 // Errors: flowfabric.ErrInvalidToken for the zero token, and for one that opens nothing here, whatever the
 // reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and
@@ -236,9 +237,9 @@ func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentS
 			return s, err
 		}
 	}
-	if key := said.IdempotencyKey; key != nil {
-		s.IdempotencyKey = *key
-		if err := checkKey(idempotent, s.IdempotencyKey); err != nil {
+	if said.Key != nil {
+		s.IdempotencyKey = said.Key.Text
+		if err := valid.TextKey(*said.Key, "a signal"); err != nil {
 			return s, err
 		}
 	}

@@ -139,6 +139,10 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		_, err := c.Execution(id).Approve(ctx, waitpoint, nil, append(opts, by)...)
 		return err
 	}
+	send := func(key flowfabric.Key) error {
+		_, err := c.Execution(id).Send(ctx, "user", nil, key)
+		return err
+	}
 	zero := func() error { _, err := c.Signal(ctx, suspend.Token{}, nil); return err }()
 	foreign := func() error { _, err := c.Signal(ctx, tokenIn(t, 4), nil); return err }()
 	for what, x := range map[string]struct {
@@ -155,9 +159,18 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"source type": {signal(nil, SignalSource(strings.Repeat("x", 65), "")), flowfabric.ErrInvalidInput,
 			"signal source type has 65 bytes, want at most 64"},
 		"empty key": {signal(nil, flowfabric.IdempotencyKey("")), flowfabric.ErrInvalidInput,
-			"idempotency key has 0 bytes, want 1..256"},
+			"the key has 0 bytes, want 1..256"},
 		"long key": {signal(nil, flowfabric.IdempotencyKey(strings.Repeat("x", 257))),
-			flowfabric.ErrInvalidInput, "idempotency key has 257 bytes"},
+			flowfabric.ErrInvalidInput, "the key has 257 bytes"},
+		"a key that is more than a text": {signal(nil, flowfabric.Key{Text: "k", WhileActive: true, Window: time.Hour}),
+			flowfabric.ErrInvalidInput, "Key.WhileActive, Key.Window: not for the key of a signal"},
+		"approve with a key that debounces": {approve("release", "anna", flowfabric.Key{Text: "k",
+			Debounce: time.Second, DebounceMax: time.Hour}), flowfabric.ErrInvalidInput,
+			"Key.Debounce, Key.DebounceMax: not for the key of a signal"},
+		"two keys": {signal(nil, flowfabric.IdempotencyKey("a"), flowfabric.IdempotencyKey("b")),
+			flowfabric.ErrInvalidInput, "two keys"},
+		"send with a window": {send(flowfabric.Key{Text: "k", Window: time.Hour}), flowfabric.ErrInvalidInput,
+			"Key.Window: not for the key of a message"},
 		"remembered too long": {signal(nil, SignalDetails(suspend.SentSignal{DedupTTL: 8 * 24 * time.Hour})),
 			flowfabric.ErrInvalidInput, "want up to 168h0m0s"},
 		"another detail": {signal(nil, SignalDetails(suspend.SentSignal{Category: "votes", Name: "go"})),

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
@@ -24,16 +25,14 @@ import (
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput, ErrPayloadTooLarge,
 // the definition's own error, the codec's. From the server: ErrNotFound for a budget or quota that is named
-// and does not exist, before anything is created; ErrConflict, for an IdempotencyKey; ErrLimit,
+// and does not exist, before anything is created; ErrConflict, for a Key; ErrLimit,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In,
 	opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {
-		err = fmt.Errorf(
-			"%w: IdempotencyKeys, UniqueKeys and DebounceKeys are for SubmitMany, use flowfabric.IdempotencyKey, Unique or Debounce",
-			flowfabric.ErrInvalidInput)
+		err = fmt.Errorf("%w: Keys is for SubmitMany, use flowfabric.Key", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -76,8 +75,8 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 
 // SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
 // calls in flight, and returns the handles in the order of inputs. Each call goes to one partition, the next in
-// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys],
-// [UniqueKeys] or [DebounceKeys] the calls are grouped by the partitions of the keys.
+// rotation, so executions of one call are claimed in input order among themselves; with [Keys] the
+// calls are grouped by the partitions of the keys.
 //
 // An invalid option refuses the whole with one error, and invalid inputs with an [*ItemError] for each, both before any
 // I/O. Later, inputs fail one by one: their handles are nil and the error joins an [*ItemError] for each. Errors are
@@ -86,10 +85,8 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In,
 	opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
-	if err == nil && common.key != nil {
-		err = fmt.Errorf(
-			"%w: every input would have the same key, use client.IdempotencyKeys, UniqueKeys or DebounceKeys",
-			flowfabric.ErrInvalidInput)
+	if err == nil && common.item.Key != nil {
+		err = fmt.Errorf("%w: every input would have the same key, use client.Keys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -155,16 +152,17 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 // fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
 func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In,
 	index int) (*coalesce.Submission, error) {
-	item, key := common.item, common.key
+	item := common.item
+	var err error
 	if common.keyFor != nil {
-		own := common.keyOf(common.keyFor(index))
-		if err := checkKey(common.keyed, own.Text); err != nil {
+		if err = keyed(&item, common.keyFor(index)); err == nil && item.Key.Debounce > 0 {
+			err = valid.Start(&item.Start, time.Now()) // with the delay that the key brings
+		}
+		if err != nil {
 			return nil, err
 		}
-		key = &own
 	}
-	var err error
-	if common.keyed == idempotent || common.digest {
+	if key := item.Key; common.digest || key != nil && !key.WhileActive && key.Debounce == 0 {
 		item.Payload, item.Digest, err = def.Encode(in)
 	} else { // there is nothing to compare with
 		item.Payload, err = def.Payload(in)
@@ -175,7 +173,7 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		item.Payload = bytes.Clone(item.Payload)
 	}
-	return coalesce.NewSubmission(item, key), nil
+	return coalesce.NewSubmission(item), nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {

@@ -100,9 +100,10 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		"key of 257":       {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
 		"nil":              {nil, flowfabric.ErrInvalidInput},
 		"not an option":    {foreign{}, flowfabric.ErrInvalidInput},
-		"keys":             {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
-		"65 tags":          {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
-		"tag key":          {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
+		"keys": {Keys(func(int) flowfabric.Key { return flowfabric.IdempotencyKey("k") }),
+			flowfabric.ErrInvalidInput},
+		"65 tags": {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
+		"tag key": {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
 		"tag value of 257": {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}),
 			flowfabric.ErrInvalidInput},
 		"capability comma":    {flowfabric.Capabilities("a,b"), denied.Capabilities},
@@ -220,7 +221,7 @@ func TestSubmitManyWithKeys(t *testing.T) {
 	c := f.client(t)
 	def := handler.Define[int, int]("n")
 	inputs := make([]int, 300)
-	key := IdempotencyKeys(func(i int) string { return fmt.Sprint("key-", i) })
+	key := Keys(func(i int) flowfabric.Key { return flowfabric.IdempotencyKey(fmt.Sprint("key-", i)) })
 	first, err := SubmitMany(t.Context(), c, def, inputs, key)
 	must.No(t, err)
 	again, err := SubmitMany(t.Context(), c, def, inputs, key)

@@ -58,12 +58,11 @@ func TestDebounced(t *testing.T) {
 				ran = append(ran, in)
 				return in, nil
 			}))
-		opts := []interface{ SubmitOption() }{flowfabric.Debounce("k", time.Hour),
-			flowfabric.DebounceMax(3 * time.Hour)}
+		key := flowfabric.Key{Text: "k", Debounce: time.Hour, DebounceMax: 3 * time.Hour}
 		began := time.Now()
 		var last *fftest.Execution[string]
 		for _, in := range []string{"one", "two", "three"} {
-			last = fftest.Submit(w, greet, in, opts[0], opts[1])
+			last = fftest.Submit(w, greet, in, key)
 			w.Sleep(30 * time.Minute)
 		}
 		last.Wait().WantResult("three")
@@ -71,6 +70,6 @@ func TestDebounced(t *testing.T) {
 			time.Since(began) > 2*time.Hour+time.Minute {
 			t.Errorf("ran %q after %s, want three after two hours", ran, time.Since(began))
 		}
-		fftest.Submit(w, greet, "next", opts[0], opts[1]).Wait().WantResult("next")
+		fftest.Submit(w, greet, "next", key).Wait().WantResult("next")
 	})
 }

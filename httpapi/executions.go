@@ -23,6 +23,7 @@ import (
 // submission asks for an execution.
 type submission struct {
 	flowfabric.Start `for:"submit"`
+	keys
 	given
 }
 
@@ -33,9 +34,11 @@ type (
 
 // create makes the execution.
 func (s *submission) create(c *call) (submitted, error) {
-	if err := cmp.Or(c.whole(&s.Start, ""), s.check("")); err != nil {
+	key, err := s.key()
+	if err = cmp.Or(c.whole(&s.Start, ""), err, s.check("")); err != nil {
 		return submitted{}, err
 	}
+	s.Key = key
 	x, err := client.Submit(c.ctx(), c.h.client, handler.Define[[]byte, []byte](s.Kind), s.input(),
 		flowfabric.StartWith(s.Start))
 	if err != nil {
@@ -84,19 +87,6 @@ func (c *call) keyed(key *string) error {
 	return nil
 }
 
-// keyedStart is keyed for what an execution or a flow starts with.
-func (c *call) keyedStart(s *flowfabric.Start) error {
-	if s.IdempotencyKey != nil {
-		return c.keyed(s.IdempotencyKey)
-	}
-	var key string
-	err := c.keyed(&key)
-	if key != "" {
-		s.IdempotencyKey = &key
-	}
-	return err
-}
-
 // keyParam is the header of routes whose body has an idempotency key.
 var keyParam = []param{{name: "Idempotency-Key",
 	text: "The idempotency_key, if the body has none; with or without quotes. Another one than that of the body is refused", kind: "string"}}
@@ -106,7 +96,7 @@ func (c *call) submit() error {
 	if err := c.body(&s); err != nil {
 		return err
 	}
-	if err := c.keyedStart(&s.Start); err != nil {
+	if err := s.keyed(c); err != nil {
 		return err
 	}
 	made, err := s.create(c)

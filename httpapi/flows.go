@@ -104,8 +104,9 @@ func (c *call) setFlowTags(f *client.Flow, b *tagsBody) (nothing, error) {
 // flowBody is a graph: each node comes after those that it depends on.
 type flowBody struct {
 	flowfabric.Start `for:"flow"`
-	Open             bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
-	Nodes            []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
+	flowKeys
+	Open  bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
+	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
 }
 
 // nodesBody are nodes that are added to a flow.
@@ -124,12 +125,14 @@ func (c *call) submitFlow() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if err := c.keyedStart(&b.Start); err != nil {
+	if err := b.keyed(c); err != nil {
 		return err
 	}
-	if err := c.whole(&b.Start, ""); err != nil {
+	key, err := b.key()
+	if err = cmp.Or(c.whole(&b.Start, ""), err); err != nil {
 		return err
 	}
+	b.Key = key
 	var how []flow.Option
 	if b.Open {
 		how = append(how, flow.Unsealed())

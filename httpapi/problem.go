@@ -91,8 +91,8 @@ func problemOf(err error) *problem {
 // inMembers writes the options of package flowfabric in an error as bodies and queries have them.
 var inMembers = prose.Renamer(map[string]string{"Priority": "priority", "Lane": "lane", "Timeout": "timeout_ms",
 	"AttemptTimeout": "timeout_ms", "Deadline": "deadline_ms", "DeadlineAt": "deadline_at", "Delay": "delay_ms",
-	"DelayUntil": "delay_until", "Retry.MaxRetries": "retries", "KeyWindow": "key_window_ms",
-	"Debounce": "debounce_key", "Debounce is": "debounce_ms is", "DebounceMax": "debounce_max_ms",
+	"DelayUntil": "delay_until", "Retry.MaxRetries": "retries", "Key.Window": "key_window_ms",
+	"Key.Debounce": "debounce_ms", "Key.DebounceMax": "debounce_max_ms",
 	"Concurrency": "concurrency", "Rate": "rate", "Per": "per_ms", "Filter.States": "state", "Filter.HeldBy": "held_by",
 	"HeldBy": "held_by", "Filter.Since": "since", "Until": "until", "States": "state",
 	"Filter.Flow": "flow", "Filter.ErrorText": "error",

@@ -45,12 +45,6 @@ func (c *call) start(s *flowfabric.Start, at string) error {
 		return invalid(at+"/delay_until", "delay_ms is there, too")
 	case s.Deadline != 0 && !s.DeadlineAt.IsZero():
 		return invalid(at+"/deadline_at", "deadline_ms is there, too")
-	case s.DebounceKey != nil && s.Debounce == 0:
-		return invalid(at+"/debounce_ms", "a debounce_key needs it")
-	case s.DebounceKey == nil && s.Debounce != 0:
-		return invalid(at+"/debounce_ms", "there is no debounce_key")
-	case s.DebounceKey == nil && s.DebounceMax != nil:
-		return invalid(at+"/debounce_max_ms", "there is no debounce_key")
 	}
 	return nil
 }

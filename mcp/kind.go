@@ -199,13 +199,13 @@ func AnsweredElsewhere() ToolOption { return func(k *Kind) { k.hidden = true } }
 func Hints(hints sdk.ToolAnnotations) ToolOption { return func(k *Kind) { k.hints = &hints } }
 
 // Submit adds options to the submissions of the tool. They win over the definition and over [Config.Retention]; the
-// name and the namespace of the caller win over them. Callers who meet in a flowfabric.Unique share the execution,
-// each with a task of its own.
+// name and the namespace of the caller win over them. Callers who meet in a flowfabric.Key share the execution,
+// each with a task of its own. With [Key] it is refused at each call: an execution has one key.
 func Submit(opts ...client.SubmitOption) ToolOption {
 	return func(k *Kind) { k.options = append(k.options, opts...) }
 }
 
-// Key makes a flowfabric.IdempotencyKey of the arguments: a repeated call is answered with the execution of the
+// Key makes the text of a flowfabric.Key of the arguments: a repeated call is answered with the execution of the
 // first. "" is no key. The key counts for the caller alone.
 func Key(key func(arguments json.RawMessage) string) ToolOption {
 	return func(k *Kind) { k.key = key }

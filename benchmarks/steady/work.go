@@ -157,8 +157,8 @@ func echo(ctx context.Context, c *client.Client, def *handler.Definition[string,
 }
 
 func (s *steady) keyed(ctx context.Context, name string) error {
-	opts := []client.SubmitOption{flowfabric.Retention(s.Keep), flowfabric.Unique(name),
-		flowfabric.KeyWindow(s.Keep + 5*time.Second)}
+	opts := []client.SubmitOption{flowfabric.Retention(s.Keep),
+		flowfabric.Key{Text: name, WhileActive: true, Window: s.Keep + 5*time.Second}}
 	if err := echo(ctx, s.client, plain, name, opts...); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var Reindex = handler.Define[Shop, string]("reindex")
 // reindex makes sure that a shop is indexed once its owner has stopped typing, and at the latest after five minutes.
 func reindex(ctx context.Context, c *client.Client, shop Shop) error {
 	_, err := client.Submit(ctx, c, Reindex, shop,
-		flowfabric.Debounce("shop-"+shop.ID, 10*time.Second), flowfabric.DebounceMax(5*time.Minute))
+		flowfabric.Key{Text: "shop-" + shop.ID, Debounce: 10 * time.Second, DebounceMax: 5 * time.Minute})
 	return err
 }
 
@@ -92,7 +92,8 @@ func TestGathering(t *testing.T) {
 		t.Errorf("%d rows", len(table.rows))
 	}
 	must(t, reindex(ctx, c, Shop{"7", "old"}))
-	again, err := client.Submit(ctx, c, Reindex, Shop{"7", "new"}, flowfabric.Debounce("shop-7", time.Millisecond))
+	again, err := client.Submit(ctx, c, Reindex, Shop{"7", "new"},
+		flowfabric.Key{Text: "shop-7", Debounce: time.Millisecond})
 	must(t, err)
 	if !again.Duplicate() || !again.Replaced() {
 		t.Error("the second submission is another execution")

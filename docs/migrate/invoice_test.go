@@ -55,7 +55,7 @@ func NewWorker(url string, m *Mailer, log *slog.Logger) (*runtime.Worker, error)
 }
 
 // InvoiceKey names the work: submits of the same invoice get the same execution.
-func InvoiceKey(in Invoice) flowfabric.KeyOption {
+func InvoiceKey(in Invoice) flowfabric.Key {
 	return flowfabric.IdempotencyKey(fmt.Sprintf("invoice-%d", in.Number))
 }
 

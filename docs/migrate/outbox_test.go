@@ -70,7 +70,7 @@ func Relay(ctx context.Context, db *sql.DB, c *client.Client) (n int, err error)
 		return 0, err
 	}
 	submitted, refused := client.SubmitMany(ctx, c, SendInvoice, inputs,
-		client.IdempotencyKeys(func(i int) string { return keys[i] }))
+		client.Keys(func(i int) flowfabric.Key { return flowfabric.IdempotencyKey(keys[i]) }))
 	for i, x := range submitted {
 		if x == nil {
 			continue // says refused, and stays in the outbox

@@ -32,7 +32,8 @@ var Refresh = handler.Define[string, int]("account:refresh")
 // SubmitRefresh submits a refresh of an account, unless one waits or runs or was submitted less than an hour ago, and
 // says whether it did.
 func SubmitRefresh(ctx context.Context, c *client.Client, account string) (submitted bool, err error) {
-	exec, err := client.Submit(ctx, c, Refresh, account, flowfabric.Unique(account), flowfabric.KeyWindow(time.Hour))
+	exec, err := client.Submit(ctx, c, Refresh, account,
+		flowfabric.Key{Text: account, WhileActive: true, Window: time.Hour})
 	if err != nil {
 		return false, err
 	}

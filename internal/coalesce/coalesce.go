@@ -195,14 +195,14 @@ func (c *Coalescer) grouped(items []*Entry) (order []*shard) {
 	for _, p := range items {
 		c.identify(p.Sub)
 		l := plain
-		if p.Sub.Key != nil {
+		if p.Sub.Item.Key != nil {
 			partition := p.Sub.Item.ID.Partition()
 			if l = keyed[partition]; l == nil {
 				l = &shard{fixed: true, partition: partition}
 				keyed[partition] = l
 			}
-			l.repeats = l.repeats || seen[p.Sub.Item.Key.ID]
-			seen[p.Sub.Item.Key.ID] = true
+			l.repeats = l.repeats || seen[p.Sub.Item.KeyID]
+			seen[p.Sub.Item.KeyID] = true
 		}
 		if len(l.queue) == 0 {
 			order = append(order, l)

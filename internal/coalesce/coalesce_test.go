@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/storetest"
 )
@@ -552,17 +553,18 @@ func TestManySubmitters(t *testing.T) {
 // Submits under one key reach the server in order, in calls that follow each other: of a key that debounces the last
 // one counts, else the first.
 func TestEqualKeysInOrder(t *testing.T) {
-	for _, key := range []*Key{{Text: "k", Debounce: true, Most: time.Hour}, {Text: "k"}, {Text: "k", For: time.Hour}} {
-		t.Run(fmt.Sprintf("%+v", *key), func(t *testing.T) { equalKeysInOrder(t, key) })
+	for _, key := range []flowfabric.Key{{Text: "k", Debounce: time.Minute}, {Text: "k", WhileActive: true},
+		{Text: "k", Window: time.Hour}} {
+		t.Run(fmt.Sprintf("%+v", key), func(t *testing.T) { equalKeysInOrder(t, &key) })
 	}
 }
 
-func equalKeysInOrder(t *testing.T, key *Key) {
+func equalKeysInOrder(t *testing.T, key *flowfabric.Key) {
 	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		var items []*Entry
 		for i := range 3 * limits.MaxBatch {
 			s := sub(fmt.Sprint(i))
-			s.Key = key
+			s.Item.Key = key
 			items = append(items, &Entry{Sub: s})
 		}
 		f.Gate = make(chan struct{})
@@ -588,8 +590,12 @@ func equalKeysInOrder(t *testing.T, key *Key) {
 				t.Errorf("call %d begins with %s, want %s", i, call.Payloads[0], want)
 			}
 		}
-		if x := items[0].Sub.Item.Key; x.Debounce != key.Debounce || x.Most != key.Most {
-			t.Errorf("key %+v", x)
+		named := ids.Keyed
+		if key.Debounce > 0 {
+			named = ids.Debounced
+		}
+		if _, want := named(4, "default", "k", "k"); items[0].Sub.Item.KeyID != want {
+			t.Errorf("the key is %s, want %s", items[0].Sub.Item.KeyID, want)
 		}
 	})
 }

@@ -37,12 +37,12 @@ func newFor(life context.Context, f *storetest.Creator) *Coalescer {
 func sub(payload string) *Submission {
 	return NewSubmission(engine.NewExecution{Start: flowfabric.Start{Namespace: "default", Lane: "default",
 		Kind: "k"}, Payload: []byte(payload),
-		Digest: payload}, nil)
+		Digest: payload})
 }
 
 func keyedSub(key, payload string) *Submission {
 	s := sub(payload)
-	s.Key = &Key{Text: key, For: -1}
+	s.Item.Key = &flowfabric.Key{Text: key}
 	return s
 }
 

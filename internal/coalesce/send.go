@@ -143,9 +143,9 @@ func itemError(sub *Submission, created engine.Created) error {
 	if err == nil {
 		return nil
 	}
-	if sub.Key != nil && errors.Is(err, denied.Idempotency) {
+	if sub.Item.Key != nil && errors.Is(err, denied.Idempotency) {
 		err = link.InWords(fmt.Sprintf("idempotency_conflict: key %q names an execution with another payload",
-			sub.Key.Text), err)
+			sub.Item.Key.Text), err)
 	}
 	return fmt.Errorf("submit %s: %w", created.ID, err)
 }

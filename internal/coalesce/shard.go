@@ -26,7 +26,7 @@ type shard struct {
 
 // shard finds the queue of a Submission. The caller holds mu.
 func (c *Coalescer) shard(sub *Submission) *shard {
-	if sub.Key == nil {
+	if sub.Item.Key == nil {
 		return &c.plain
 	}
 	partition := sub.Item.ID.Partition()

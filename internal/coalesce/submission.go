@@ -1,8 +1,6 @@
 package coalesce
 
 import (
-	"time"
-
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -13,22 +11,12 @@ import (
 // Submission is one input on its way to the server.
 type Submission struct {
 	Item engine.NewExecution
-	Key  *Key // nil: it has none
-	Size int  // bytes it adds to a create call, roughly
+	Size int // bytes it adds to a create call, roughly
 }
 
-// Key is one that a caller chose; its partition follows from it.
-type Key struct {
-	Text string
-	// As engine.SubmitKey has them.
-	For      time.Duration
-	Debounce bool
-	Most     time.Duration
-}
-
-// NewSubmission makes a submission; key is nil if it has none.
-func NewSubmission(item engine.NewExecution, key *Key) *Submission {
-	s := &Submission{Item: item, Key: key, Size: 256 + len(item.Payload)}
+// NewSubmission makes a submission.
+func NewSubmission(item engine.NewExecution) *Submission {
+	s := &Submission{Item: item, Size: 256 + len(item.Payload)}
 	for _, c := range item.Capabilities {
 		s.Size += len(c) + 1
 	}
@@ -56,13 +44,12 @@ type Entry struct {
 // identify mints the UUID of a submission that has none, outside any lock. With a key its partition is known, too.
 func (c *Coalescer) identify(sub *Submission) {
 	x, partition := &sub.Item, uint16(0)
-	if key := sub.Key; key != nil {
+	if x.Key != nil {
 		named := ids.Keyed
-		if key.Debounce {
+		if x.Key.Debounce > 0 {
 			named = ids.Debounced
 		}
-		x.Key.For, x.Key.Debounce, x.Key.Most = key.For, key.Debounce, key.Most
-		partition, x.Key.ID = named(c.cfg.Partitions, x.Namespace, x.Kind, key.Text)
+		partition, x.KeyID = named(c.cfg.Partitions, x.Namespace, x.Kind, x.Key.Text)
 	}
 	id := x.ID.UUID()
 	if id == uuid.Nil {

@@ -207,7 +207,7 @@ var continueScenarios = []scenario{
 	}},
 	{name: "the key, the deadline and the quota's slot are those of the execution", run: func(w *env) {
 		item := w.item(deadline(time.Hour), payload([]byte("in")))
-		item.Key = engine.SubmitKey{ID: uuid.New(), For: -1}
+		item.KeyID, item.Key = uuid.New(), &flowfabric.Key{Text: "k"}
 		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
 		w.no(err)
 		k := w.worker("w1")

@@ -437,8 +437,8 @@ func itemArgs(x engine.NewExecution) []string {
 		args = append(args, k, v)
 	}
 	id := x.ID.UUID().String()
-	if x.Key.Debounce {
-		id += " " + x.Key.ID.String() + " ~" + strconv.FormatInt(x.Key.Most.Milliseconds(), 10)
+	if x.Key != nil && x.Key.Debounce > 0 {
+		id += " " + x.KeyID.String() + " ~" + strconv.FormatInt(x.Key.DebounceMax.Milliseconds(), 10)
 	}
 	return append(args, "1", id, x.Digest, string(x.Payload))
 }

@@ -16,8 +16,9 @@ import (
 // bouncing gives an execution a key that debounces: it is delayed by d, and put off by most in all.
 func bouncing(name string, d, most time.Duration) option {
 	return func(x *engine.NewExecution) {
-		_, id := ids.Debounced(1, x.Namespace, x.Kind, name)
-		x.Delay, x.Key = flowfabric.Millis(d), engine.SubmitKey{ID: id, Debounce: true, Most: most}
+		_, x.KeyID = ids.Debounced(1, x.Namespace, x.Kind, name)
+		x.Delay = flowfabric.Millis(d)
+		x.Key = &flowfabric.Key{Text: name, Debounce: max(d, time.Millisecond), DebounceMax: most}
 	}
 }
 
@@ -58,7 +59,7 @@ var debounceScenarios = []scenario{
 		id := w.create(bouncing("k", time.Second, 0))
 		plain := func(x *engine.NewExecution) {
 			bouncing("k", 0, 0)(x)
-			x.Key.Debounce, x.Key.For = false, time.Hour
+			x.Key = &flowfabric.Key{Text: "k", WhileActive: true, Window: time.Hour}
 		}
 		w.meets("open", id, flowfabric.Delayed, plain)
 		w.advance(2 * time.Second)
@@ -362,7 +363,7 @@ var debounceScenarios = []scenario{
 	}},
 	{name: "what is wrong with a key that debounces is refused, and writes nothing", run: func(w *env) {
 		x := w.item(bouncing("k", time.Hour, 0))
-		args, key := createArgs(x), x.Key.ID.String()
+		args, key := createArgs(x), x.KeyID.String()
 		id, at := x.ID.UUID().String(), -1
 		for i, a := range args {
 			if strings.HasPrefix(a, id) {

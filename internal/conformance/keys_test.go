@@ -20,8 +20,8 @@ const retained = time.Duration(-1)
 // key gives an execution a key; d is for how long it is held at least.
 func key(name string, d time.Duration) option {
 	return func(x *engine.NewExecution) {
-		_, id := ids.Keyed(1, x.Namespace, x.Kind, name)
-		x.Key = engine.SubmitKey{ID: id, For: d}
+		_, x.KeyID = ids.Keyed(1, x.Namespace, x.Kind, name)
+		x.Key = &flowfabric.Key{Text: name, WhileActive: d != retained, Window: max(d, 0)}
 	}
 }
 

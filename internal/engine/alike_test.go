@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -15,9 +17,8 @@ import (
 func TestAlike(t *testing.T) {
 	one := NewExecution{Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k", Priority: 1,
 		Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
-	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true, "Retries": true,
-		"IdempotencyKey": true, "UniqueKey": true, "KeyWindow": true, "DebounceKey": true, "Debounce": true,
-		"DebounceMax": true} // of keys the server is told by Key
+	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true, "KeyID": true,
+		"Retries": true}
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
 		other.Policy.Retry.Categories = nil
@@ -71,8 +72,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *flowfabric.ExecutionID:
 		*x = flowfabric.NewExecutionID(3)
-	case *SubmitKey:
-		x.For++
+	case *uuid.UUID:
+		*x = uuid.New()
 	case *time.Time:
 		*x = time.UnixMilli(1_700_000_000_000)
 	case *stream.Cursor:

@@ -133,15 +133,21 @@ func whole(d time.Duration) time.Duration {
 // slot is the id of an item, with its key if it has one.
 func (x *NewExecution) slot() string {
 	id := x.ID.UUID().String()
-	switch {
-	case x.Key.ID == uuid.Nil:
+	if x.KeyID == uuid.Nil {
 		return id
-	case x.Key.Debounce:
-		return id + " " + x.Key.ID.String() + " ~" + strconv.FormatInt(x.Key.Most.Milliseconds(), 10)
-	case x.Key.For < 0:
-		return id + " " + x.Key.ID.String() + " -"
 	}
-	return id + " " + x.Key.ID.String() + " " + strconv.FormatInt(x.Key.For.Milliseconds(), 10)
+	return id + " " + x.KeyID.String() + " " + held(x.Key)
+}
+
+// held is for how long a key is, as lua/lib/keyed.lua reads it.
+func held(k *flowfabric.Key) string {
+	switch {
+	case k.Debounce > 0:
+		return "~" + strconv.FormatInt(k.DebounceMax.Milliseconds(), 10)
+	case k.WhileActive || k.Window > 0:
+		return strconv.FormatInt(k.Window.Milliseconds(), 10)
+	}
+	return "-"
 }
 
 // alike tells whether an item differs from another, whose policy is packed, in nothing but id, key, digest and payload.

@@ -17,25 +17,14 @@ import (
 // NewExecution is one item of a create batch. ID, Namespace, Lane and Kind are required; everything else is
 // optional. DelayUntil wins over Delay, DeadlineAt over Deadline. All items of a batch live in one partition.
 type NewExecution struct {
-	flowfabric.Start // its keys are the caller's business: see Key
+	flowfabric.Start // Key means nothing without KeyID
 	ID               flowfabric.ExecutionID
 	Payload          []byte
 	// of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
 	Digest string
-	Key    SubmitKey // the zero value is none; only CreateExecutions takes one
-}
-
-// SubmitKey leads to one execution at a time. The partition of the execution follows from it, see ids.Keyed.
-type SubmitKey struct {
-	ID uuid.UUID
-	// For is how long it is taken after the creation, whatever becomes of the execution; and anyway until that has
-	// ended. Negative: as long as the execution is retained.
-	For time.Duration
-	// Debounce: a submit replaces what the execution that has the key was submitted with, unless that was claimed
-	// before, and puts it off by its own Delay again, but not beyond Most after the creation; 0 is no such bound. For
-	// means nothing.
-	Debounce bool
-	Most     time.Duration
+	// KeyID is what the server knows Key by, nil for none; the partition of the execution follows from it, see
+	// ids.Keyed. Only CreateExecutions takes one. A key that debounces puts its execution off by Delay.
+	KeyID uuid.UUID
 }
 
 // Created answers one item. Err is set when this item was refused; the others are unaffected.

@@ -14,15 +14,25 @@ import (
 )
 
 // Apply lets s say what an option of the root package says; index is its place among the options of the call.
-// flowfabric.ErrInvalidInput for nil and for anything that the root package did not make.
+// flowfabric.ErrInvalidInput for nil, for anything that the root package did not make, and for a second key.
 func Apply(s *flowfabric.Start, index int, option any) error {
-	o, ok := option.(interface{ Set(s *flowfabric.Start) })
-	if !ok {
+	before := s.Key
+	switch o := option.(type) {
+	case flowfabric.Key:
+		s.Key = &o
+	case interface{ Set(s *flowfabric.Start) }:
+		o.Set(s)
+	default:
 		return fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index)
 	}
-	o.Set(s)
+	if before != nil && s.Key != before {
+		return ErrTwoKeys
+	}
 	return nil
 }
+
+// ErrTwoKeys refuses a second key.
+var ErrTwoKeys = fmt.Errorf("%w: there are two keys, want one key", flowfabric.ErrInvalidInput)
 
 // Over lets options say something over the defaults that s has: limits of keys add up among the options, and then
 // replace those of the defaults.
@@ -64,7 +74,7 @@ func foreign(places string) []reflect.StructField {
 	}
 	var out []reflect.StructField
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[flowfabric.Start]()) {
-		if name := member(f); name != "" && name != "-" && !Takes(f, places) {
+		if _, placed := f.Tag.Lookup("for"); placed && !Takes(f, places) {
 			out = append(out, f)
 		}
 	}
@@ -73,8 +83,10 @@ func foreign(places string) []reflect.StructField {
 }
 
 func member(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+		return name
+	}
+	return f.Name
 }
 
 // Takes reports whether a member of [flowfabric.Start] belongs to one of some places, as the tag for has them.

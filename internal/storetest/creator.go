@@ -73,7 +73,7 @@ func (f *Creator) CreateExecutions(ctx context.Context, partition uint16,
 	out := make([]engine.Created, len(items))
 	for i, x := range items {
 		out[i] = engine.Created{ID: x.ID, State: flowfabric.Waiting}
-		if holder, taken := f.Keys[x.Key.ID]; taken {
+		if holder, taken := f.Keys[x.KeyID]; taken {
 			out[i].ID = holder
 		}
 		old, exists := f.Stored[out[i].ID]
@@ -92,8 +92,8 @@ func (f *Creator) CreateExecutions(ctx context.Context, partition uint16,
 					map[uuid.UUID]flowfabric.ExecutionID{}
 			}
 			f.Stored[x.ID] = x
-			if x.Key.ID != uuid.Nil {
-				f.Keys[x.Key.ID] = x.ID
+			if x.KeyID != uuid.Nil {
+				f.Keys[x.KeyID] = x.ID
 			}
 		}
 	}

@@ -225,7 +225,7 @@ func (w *env) produce(ctx context.Context, submits, reads *client.Client) {
 		}
 		w.jobs += len(batch)
 		handles, _ := client.SubmitMany(w.ctx, submits, crash.Mix, batch,
-			client.IdempotencyKeys(func(i int) string { return batch[i].Key() }))
+			client.Keys(func(i int) flowfabric.Key { return flowfabric.IdempotencyKey(batch[i].Key()) }))
 		for i, job := range batch {
 			if i >= len(handles) || handles[i] == nil {
 				w.unknown++

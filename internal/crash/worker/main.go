@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -153,7 +154,7 @@ func submit(ctx context.Context, c *client.Client, journal *crash.Journal, first
 	journal.Note("sent %d %d", first, n)
 	for ctx.Err() == nil {
 		_, err := client.SubmitMany(ctx, c, crash.Mix, jobs,
-			client.IdempotencyKeys(func(i int) string { return jobs[i].Key() }))
+			client.Keys(func(i int) flowfabric.Key { return flowfabric.IdempotencyKey(jobs[i].Key()) }))
 		if err == nil {
 			journal.Note("acked %d %d", first, n)
 			return
