@@ -2,8 +2,6 @@ package flowfabric
 
 import (
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Event is one entry of an execution's history. Which fields are set depends on its kind. It prints as one line.
@@ -53,8 +51,8 @@ type FeedEvent struct {
 	Worker         string      `json:"worker,omitempty"`                               // its instance
 
 	// Of a signal.
-	Waitpoint uuid.UUID `json:"waitpoint_id,omitzero" see:"operator"`
-	Signal    uuid.UUID `json:"signal_id,omitzero" see:"operator"`
-	Effect    string    `json:"effect,omitempty"`
-	Name      string    `json:"signal,omitempty" jsonschema:"the name of a signal"`
+	Waitpoint UUID   `json:"waitpoint_id,omitzero" see:"operator"`
+	Signal    UUID   `json:"signal_id,omitzero" see:"operator"`
+	Effect    string `json:"effect,omitempty"`
+	Name      string `json:"signal,omitempty" jsonschema:"the name of a signal"`
 }

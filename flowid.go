@@ -1,10 +1,6 @@
 package flowfabric
 
-import (
-	"github.com/google/uuid"
-
-	"github.com/flowfabric/flowfabric-go/internal/ids"
-)
+import "github.com/flowfabric/flowfabric-go/internal/ids"
 
 // FlowID names one flow and the partition that holds it and all of its members: "<partition>-<uuid>", as for an
 // [ExecutionID]. An execution that waits for children without being a member of a flow starts one that has its own
@@ -19,20 +15,17 @@ func ParseFlowID(text string) (FlowID, error) {
 
 // Member is the execution of a node. Staging a flow again therefore makes no member twice.
 func (f FlowID) Member(node string) ExecutionID {
-	return ExecutionID{partition: f.partition, id: ids.Derive("flowfabric member v1", f.id.String(), node)}
+	return ids.Join(f.Partition(), ids.Derive("flowfabric member v1", ids.UUID(f).String(), node))
 }
 
 // Child is the execution of a child that an execution makes and waits for, under the names of the wait and of the
 // child.
 func (e ExecutionID) Child(wait, name string) ExecutionID {
-	return ExecutionID{partition: e.partition, id: ids.Derive("flowfabric child v1", e.id.String(), wait, name)}
+	return ids.Join(e.Partition(), ids.Derive("flowfabric child v1", ids.UUID(e).String(), wait, name))
 }
 
 // Partition is the number before the first hyphen.
-func (f FlowID) Partition() uint16 { return f.partition }
-
-// UUID is the part after the partition.
-func (f FlowID) UUID() uuid.UUID { return f.id }
+func (f FlowID) Partition() uint16 { return ids.PartitionOf(f) }
 
 // IsZero reports whether f names nothing.
 func (f FlowID) IsZero() bool { return f == FlowID{} }

@@ -13,22 +13,8 @@ import (
 // ExecutionID names one execution and the partition that holds it: "<partition>-<uuid>", for example
 // "3-01970000-0000-7000-8000-00000000abcd". The text has digits, letters a to f and hyphens only, so it needs no
 // quoting in a shell, a URL or a file name. The id never changes over retry, reclaim or replay. The zero value names
-// nothing. ExecutionID is comparable and safe as a map key.
-type ExecutionID struct {
-	partition uint16
-	id        uuid.UUID
-}
-
-// NewExecutionID mints a time-ordered id (UUIDv7) in the given partition. Order of minting inside one process
-// is order of the ids, which is what breaks ties between executions created in one millisecond.
-func NewExecutionID(partition uint16) ExecutionID {
-	return ExecutionID{partition: partition, id: uuid.Must(uuid.NewV7())}
-}
-
-// MakeExecutionID joins a partition and a UUID.
-func MakeExecutionID(partition uint16, id uuid.UUID) ExecutionID {
-	return ExecutionID{partition: partition, id: id}
-}
+// nothing. ExecutionID is comparable and safe as a map key. A client chooses the ids of what it submits.
+type ExecutionID [18]byte // the partition, big-endian, and the UUID
 
 // ParseExecutionID reads the text form. It refuses a partition that is not a plain decimal number from 0 to 65535,
 // and anything but a canonical lower-case UUID after it; it does not know the partition count, which the engine
@@ -53,14 +39,11 @@ func parseID(thing, text string) (ExecutionID, error) {
 	if id == uuid.Nil {
 		return ExecutionID{}, fmt.Errorf("%w: %s id %q: the nil uuid names nothing", ErrInvalidInput, thing, clip(text))
 	}
-	return ExecutionID{partition: uint16(n), id: id}, nil
+	return ids.Join(uint16(n), id), nil
 }
 
 // Partition is the number before the first hyphen.
-func (e ExecutionID) Partition() uint16 { return e.partition }
-
-// UUID is the part after the partition.
-func (e ExecutionID) UUID() uuid.UUID { return e.id }
+func (e ExecutionID) Partition() uint16 { return ids.PartitionOf(e) }
 
 // IsZero reports whether e names nothing.
 func (e ExecutionID) IsZero() bool { return e == ExecutionID{} }
@@ -70,7 +53,7 @@ func (e ExecutionID) String() string {
 	if e.IsZero() {
 		return ""
 	}
-	return strconv.Itoa(int(e.partition)) + "-" + e.id.String()
+	return strconv.Itoa(int(e.Partition())) + "-" + ids.UUID(e).String()
 }
 
 // MarshalText implements encoding.TextMarshaler, so ids can stand in JSON and in map keys.

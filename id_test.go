@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -57,7 +59,7 @@ func FuzzParseExecutionID(f *testing.F) {
 			}
 			return
 		}
-		if id != ff.MakeExecutionID(id.Partition(), id.UUID()) {
+		if id != mint.Join(id.Partition(), ids.UUID(id)) {
 			t.Fatalf("%q: parts do not make the id again", text)
 		}
 		// Partition 0 with the nil UUID is the zero value, whose text is empty.
@@ -72,7 +74,7 @@ func TestExecutionIDText(t *testing.T) {
 		ID  ff.ExecutionID
 		Map map[ff.ExecutionID]int
 	}
-	in := document{ID: ff.NewExecutionID(9), Map: map[ff.ExecutionID]int{ff.NewExecutionID(1): 1}}
+	in := document{ID: mint.ID(9), Map: map[ff.ExecutionID]int{mint.ID(1): 1}}
 	text, err := json.Marshal(in)
 	must.No(t, err)
 	var out document
@@ -87,7 +89,7 @@ func TestExecutionIDText(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"ID":""}`), &out); err != nil || !out.ID.IsZero() {
 		t.Errorf("empty text: %v, %v", out.ID, err)
 	}
-	before := ff.NewExecutionID(2)
+	before := mint.ID(2)
 	after := before
 	if err := after.UnmarshalText([]byte("nonsense")); !errors.Is(err, ff.ErrInvalidInput) || after != before {
 		t.Errorf("a refused text changed the id: %v, %v", after, err)
@@ -98,11 +100,11 @@ func TestExecutionIDText(t *testing.T) {
 }
 
 // Ids of one process are minted in order: ties between executions of one millisecond break by it.
-func TestNewExecutionIDOrder(t *testing.T) {
-	last := ff.NewExecutionID(5)
+func TestExecutionIDOrder(t *testing.T) {
+	last := mint.ID(5)
 	for range 20000 {
-		id := ff.NewExecutionID(5)
-		if id.UUID().Version() != 7 || id.Partition() != 5 {
+		id := mint.ID(5)
+		if ids.UUID(id).Version() != 7 || id.Partition() != 5 {
 			t.Fatalf("%s is not a UUIDv7 of partition 5", id)
 		}
 		if id.String() <= last.String() {
@@ -123,7 +125,7 @@ func TestFenceString(t *testing.T) {
 // An id is typed into a shell, put into a URL and a file name, and marked with a double click: nothing in it needs
 // quoting there.
 func TestIDsNeedNoQuoting(t *testing.T) {
-	for _, text := range []string{ff.NewExecutionID(65535).String(), ff.FlowID(ff.NewExecutionID(0)).String()} {
+	for _, text := range []string{mint.ID(65535).String(), ff.FlowID(mint.ID(0)).String()} {
 		if url.PathEscape(text) != text || url.QueryEscape(text) != text {
 			t.Errorf("a URL needs %q for %q", url.PathEscape(text), text)
 		}

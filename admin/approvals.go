@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -100,7 +101,7 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 			}
 			if page.Items = append(page.Items, *x); len(page.Items) == limit && i < len(found)-1 {
 				at = place{index: slices.Index(indexes[:], engine.IndexSuspended),
-					after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: l.out[i].ID.UUID().String()}}
+					after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: ids.UUID(l.out[i].ID).String()}}
 				more = true
 				break
 			}

@@ -8,19 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // ask suspends an execution with a question to somebody; "" asks nothing. Only an operator ends it.
 func ask(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID, assignee string) {
 	t.Helper()
-	q := engine.Suspension{ID: uuid.New(), Name: "it", Reason: "waiting_for_approval", Behaviour: "fail",
+	q := engine.Suspension{ID: mint.UUID(), Name: "it", Reason: "waiting_for_approval", Behaviour: "fail",
 		Condition: "O"}
 	if assignee != "" {
 		q.Question = fmt.Sprintf(`{"title":"of %s","choices":[{"name":"a"},{"name":"b"}],"assignee":%q}`, assignee,

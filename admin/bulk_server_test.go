@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -249,13 +250,13 @@ func TestListsTheMembersOfAFlow(t *testing.T) {
 				t.Errorf("%s: %d, %v", state, len(page.Items), err)
 			}
 		}
-		for _, bad := range []admin.Filter{{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(60000))},
+		for _, bad := range []admin.Filter{{Flow: flowfabric.FlowID(mint.ID(60000))},
 			{Flow: f.ID(), HeldBy: "w1"}} {
 			if _, err := admin.New(c).ListPage(ctx, bad, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0))},
+		if page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: flowfabric.FlowID(mint.ID(0))},
 			"", 10); err != nil || len(page.Items) > 0 {
 			t.Errorf("nobody's flow: %v, %v", page.Items, err)
 		}

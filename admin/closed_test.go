@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // byID is every method about one execution, by the verb its errors begin with.
@@ -42,7 +43,7 @@ func byID(a *Admin) map[string]func(context.Context, flowfabric.ExecutionID) err
 			return a.Resume(ctx, id, Resume{}, flowfabric.By("anna"))
 		},
 		"reissue token of": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := a.ReissueToken(ctx, id, known, flowfabric.By("anna"))
+			_, err := a.ReissueToken(ctx, id, flowfabric.UUID(known), flowfabric.By("anna"))
 			return err
 		},
 	}
@@ -53,7 +54,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 	f := newFake()
 	a := f.admin(t)
 	a.conn.Closed = func() error { return client.ErrClosed }
-	ctx, id := t.Context(), flowfabric.NewExecutionID(1)
+	ctx, id := t.Context(), mint.ID(1)
 	for verb, call := range byID(a) {
 		if err := call(ctx, id); !errors.Is(err, client.ErrClosed) ||
 			err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {

@@ -79,7 +79,7 @@ func (f *fakeStore) UnholdExecution(_ context.Context, _ flowfabric.ExecutionID,
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
-	return suspend.Record{Waitpoints: []suspend.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}},
+	return suspend.Record{Waitpoints: []suspend.Waitpoint{{Key: "late"}, {ID: flowfabric.UUID(known), Key: "early"}}},
 		f.ask("suspension")
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -36,10 +35,10 @@ type FlowReplay struct {
 
 // FlowReplayed is the result of [Admin.ReplayFlow].
 type FlowReplayed struct {
-	Request  uuid.UUID `json:"request"` // see [Replay]
-	Runnable int       `json:"runnable" jsonschema:"may be claimed now"`
-	Blocked  int       `json:"blocked" jsonschema:"wait for what they depend on"`
-	Already  int       `json:"already" jsonschema:"members that this request had replayed before"`
+	Request  flowfabric.UUID `json:"request"` // see [Replay]
+	Runnable int             `json:"runnable" jsonschema:"may be claimed now"`
+	Blocked  int             `json:"blocked" jsonschema:"wait for what they depend on"`
+	Already  int             `json:"already" jsonschema:"members that this request had replayed before"`
 	// Unneeded are those that FlowReplay.Everything would have replayed, too.
 	Unneeded int `json:"unneeded" jsonschema:"did not succeed, and nobody needs them any more"`
 	// Kept are nodes that succeeded after a node with flow.AllEnded or flow.AnyFailed that is replayed. They stay

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -63,7 +64,7 @@ func TestBudgets(t *testing.T) {
 		is(t, err, denied.NoBudget, "acme")
 		_, err = admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": 1})
 		is(t, err, denied.NoBudget, "acme")
-		_, err = admin.New(c).RefundBudget(ctx, "acme", flowfabric.NewExecutionID(0))
+		_, err = admin.New(c).RefundBudget(ctx, "acme", mint.ID(0))
 		is(t, err, denied.NoBudget, "acme")
 		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), flowfabric.IfRevision(1)), denied.NoBudget, "acme")
 		if removed, err := admin.New(c).RemoveBudget(ctx, "acme"); removed || err != nil {
@@ -91,7 +92,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%s, %+v", got, list)
 		}
 
-		x := flowfabric.NewExecutionID(0)
+		x := mint.ID(0)
 		spend(ctx, t, c, "acme", "x", x, 50)
 		for _, want := range []bool{true, false} {
 			if returned, err := admin.New(c).RefundBudget(ctx, "acme", x, flowfabric.By("anna")); returned != want ||
@@ -247,7 +248,7 @@ func TestGateRefusals(t *testing.T) {
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(flowfabric.Millis(25 * time.Hour))}),
 		flowfabric.ErrInvalidInput,
 		"ageing")
-	is(t, admin.New(c).Hold(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))),
+	is(t, admin.New(c).Hold(ctx, mint.ID(0), flowfabric.Reason(strings.Repeat("x", 257))),
 		flowfabric.ErrInvalidInput, "reason")
 	is(t, admin.New(c).Hold(ctx, flowfabric.ExecutionID{}), flowfabric.ErrInvalidInput, "empty")
 
@@ -257,7 +258,7 @@ func TestGateRefusals(t *testing.T) {
 	for _, err := range []error{admin.New(c).PutBudget(ctx, tokens("b", 1), flowfabric.IfNew()), quotas, all,
 		admin.New(c).DetachGates(ctx, admission.Scope{}, nil),
 		admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1)}),
-		admin.New(c).Unhold(ctx, flowfabric.NewExecutionID(0))} {
+		admin.New(c).Unhold(ctx, mint.ID(0))} {
 		is(t, err, client.ErrClosed, "")
 	}
 }
@@ -275,7 +276,7 @@ func TestQuotas(t *testing.T) {
 		must.No(t, admin.New(c).PutQuota(ctx, q, flowfabric.IfRevision(1)))
 		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, flowfabric.IfRevision(1)), denied.QuotaConflict,
 			"you had revision 1, it is at revision 2")
-		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
+		hold := engine.Hold{Execution: mint.ID(0), Epoch: 1}
 		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
 		must.No(t, err)
 		info, err := admin.New(c).GetQuota(ctx, "gpu")
@@ -448,7 +449,7 @@ func TestWaking(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), flowfabric.IfNew()))
 		x := submit(ctx, t, c, "tides", flowfabric.Budgets("acme"))
-		spender, n := flowfabric.NewExecutionID(0), 0
+		spender, n := mint.ID(0), 0
 		exhaust := func() {
 			n++
 			b, err := admin.New(c).GetBudget(ctx, "acme")
@@ -521,7 +522,7 @@ func TestHold(t *testing.T) {
 			t.Fatalf("%v, %+v", err, settled)
 		}
 		is(t, admin.New(c).Hold(ctx, x.ID()), flowfabric.ErrTerminal, "completed")
-		is(t, admin.New(c).Unhold(ctx, flowfabric.NewExecutionID(0)), flowfabric.ErrNotFound, "unhold")
+		is(t, admin.New(c).Unhold(ctx, mint.ID(0)), flowfabric.ErrNotFound, "unhold")
 	})
 }
 
@@ -595,7 +596,7 @@ func TestWhoOwnsLimits(t *testing.T) {
 			flowfabric.By("anna")))
 		ensure(flowfabric.ErrConflict)
 		limit(500, 5)
-		spend(ctx, t, c, "acme", "k", flowfabric.NewExecutionID(0), 50)
+		spend(ctx, t, c, "acme", "k", mint.ID(0), 50)
 		for range 2 {
 			must.No(t, a.PutBudget(ctx, tokens("acme", 100)))
 			must.No(t, a.PutBudget(ctx, tokens("new", 1)))

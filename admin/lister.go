@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // lister makes one page. An index is a row of groups, and a group a few sources that are merged: all partitions of an
@@ -39,7 +40,7 @@ func (l *lister) full() bool { return len(l.out) >= l.limit || l.looked >= maxLo
 func (l *lister) run(ctx context.Context) (more bool, err error) {
 	if flow := l.filter.Flow; !flow.IsZero() {
 		return l.merge(ctx, engine.IndexFlow, group{partition: flow.Partition(),
-			sources: []*source[engine.Listed]{{partition: flow.Partition(), key: flow.UUID().String()}}})
+			sources: []*source[engine.Listed]{{partition: flow.Partition(), key: ids.UUID(flow).String()}}})
 	}
 	for l.at.index < len(indexes) {
 		if index := indexes[l.at.index]; l.filter.wants(index) {

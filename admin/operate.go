@@ -7,12 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // operator is the part of the engine behind the calls of this file. Each of them may be repeated.
@@ -49,7 +48,7 @@ type Replay struct {
 	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was
 	// applied, the same id replays the execution only once. Default a new id for every call, which makes the call's
 	// own repeats harmless.
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id replays once"`
+	Request flowfabric.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id replays once"`
 }
 
 // check refuses what contradicts itself, and names that no step has.
@@ -66,8 +65,8 @@ func (r Replay) check() error {
 }
 
 func (r Replay) request(act link.Act) engine.Replay {
-	if r.Request == uuid.Nil {
-		r.Request = uuid.New()
+	if r.Request.IsZero() {
+		r.Request = mint.UUID()
 	}
 	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force, By: act.By,
 		Reason: act.Reason}
@@ -224,12 +223,12 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...f
 type Resume struct {
 	// Suspension resumes only if this is still the suspension (its ID as client.Execution.Suspension showed it);
 	// otherwise flowfabric.ErrState. Default any.
-	Suspension uuid.UUID `json:"suspension,omitzero" jsonschema:"resume only if it still is this suspension; default any"`
+	Suspension flowfabric.UUID `json:"suspension,omitzero" jsonschema:"resume only if it still is this suspension; default any"`
 	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
 	Delay flowfabric.Millis `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once.
 	// Default a new id for every call, which makes the call's own repeats harmless.
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id resumes once"`
+	Request flowfabric.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id resumes once"`
 }
 
 // Resume lets a suspended execution go on without a signal. Its handler's handler.Await returns
@@ -249,8 +248,8 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 	if delay < 0 || delay > limits.MaxResumeDelay {
 		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, delay)
 	}
-	if how.Request == uuid.Nil {
-		how.Request = uuid.New()
+	if how.Request.IsZero() {
+		how.Request = mint.UUID()
 	}
 	if err == nil {
 		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -49,7 +48,7 @@ func TestReplayOnAServer(t *testing.T) {
 		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, denied.ReplayNotAllowed) {
 			t.Errorf("replay of a success: %v", err)
 		}
-		request := uuid.New()
+		request := mint.UUID()
 		for range 2 { // the second is the same request
 			must.No(t, admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request},
 				flowfabric.Reason("tide tables changed")))
@@ -115,7 +114,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		if err := admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.new"}); err != nil {
 			t.Errorf("tags after the end: %v", err)
 		}
-		nobody := flowfabric.NewExecutionID(1)
+		nobody := mint.ID(1)
 		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil,
 			nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
 			admin.New(c).Purge(ctx, nobody, 0),

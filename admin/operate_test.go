@@ -8,19 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 	f := newFake()
-	a, id := f.admin(t), flowfabric.NewExecutionID(1)
-	ctx, request := t.Context(), uuid.New()
+	a, id := f.admin(t), mint.ID(1)
+	ctx, request := t.Context(), mint.UUID()
 	tags := map[string]string{"team.name": "sea"}
 	for _, step := range []struct {
 		call func() error
@@ -57,14 +56,14 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		must.No(t, a.Replay(ctx, id, Replay{}))
 	}
 	one, two := f.asked[0].(engine.Replay), f.asked[1].(engine.Replay)
-	if one.Request == uuid.Nil || one.Request == two.Request || one.By != "billing" || one.DropSteps || one.Force {
+	if one.Request.IsZero() || one.Request == two.Request || one.By != "billing" || one.DropSteps || one.Force {
 		t.Errorf("%+v, then %+v; want a request of its own for each", one, two)
 	}
 }
 
 func TestOperatorCallsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
-	a, id := f.admin(t), flowfabric.NewExecutionID(1)
+	a, id := f.admin(t), mint.ID(1)
 	long := flowfabric.By(strings.Repeat("x", 65))
 	for what, step := range map[string]struct {
 		err  error
@@ -90,7 +89,7 @@ func TestOperatorCallsRefusedBeforeAnyCall(t *testing.T) {
 // What the server refuses keeps its sentinel; only a change of what has ended is told in its own words.
 func TestOperatorErrors(t *testing.T) {
 	f := newFake()
-	a, id := f.admin(t), flowfabric.NewExecutionID(1)
+	a, id := f.admin(t), mint.ID(1)
 	verbs := map[string]func(context.Context) error{
 		"replay":          func(ctx context.Context) error { return a.Replay(ctx, id, Replay{}) },
 		"set priority of": func(ctx context.Context) error { return a.SetPriority(ctx, id, 1) },

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -33,15 +32,15 @@ func TestResumeOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)
 	s, err := b.Client.Execution(x.ID()).Suspension(b.Ctx)
-	if err != nil || s.ID == uuid.Nil || s.Reason != "waiting_for_approval" || !s.ClosedAt.IsZero() {
+	if err != nil || s.ID.IsZero() || s.Reason != "waiting_for_approval" || !s.ClosedAt.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: uuid.New()},
+	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: mint.UUID()},
 		flowfabric.By("anna")); !errors.Is(err, denied.SuspensionChanged) ||
 		!strings.Contains(err.Error(), s.ID.String()) {
 		t.Errorf("%v", err)
 	}
-	request := uuid.New()
+	request := mint.UUID()
 	for range 2 { // the second is the same request
 		must.No(t, admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: s.ID, Request: request},
 			flowfabric.By("anna"), flowfabric.Reason("seen it")))

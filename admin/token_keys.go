@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -104,7 +102,7 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]suspend.PartitionKeys, error) 
 //
 // Errors: flowfabric.ErrNoTokenKeys without token keys, or when none of them is in use; ErrNotFound for execution and
 // waitpoint; ErrWaitpointClosed; ErrInvalidInput.
-func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	opts ...flowfabric.ActOption) (suspend.Token, error) {
 	if err := a.admit("reissue token of", id); err != nil {
 		return suspend.Token{}, err
@@ -115,7 +113,7 @@ func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, wai
 	return token, link.Signalled("reissue token of", id, err)
 }
 
-func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	act link.Act) (suspend.Token, error) {
 	if err := link.CheckNamed(act.By, limits.MaxName); err != nil {
 		return suspend.Token{}, err

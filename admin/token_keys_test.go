@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -66,8 +65,8 @@ func (f *fakeStore) withKeys(t *testing.T) *Admin {
 
 func TestResumeCarriesWhatWasAsked(t *testing.T) {
 	f := newFake()
-	a, ctx, id := f.admin(t), t.Context(), flowfabric.NewExecutionID(1)
-	request, suspension := uuid.New(), uuid.New()
+	a, ctx, id := f.admin(t), t.Context(), mint.ID(1)
+	request, suspension := mint.UUID(), mint.UUID()
 	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: flowfabric.Millis(time.Minute), Request: request},
 		flowfabric.By("anna"), flowfabric.Reason("seen"))
 	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen",
@@ -79,7 +78,7 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 		must.No(t, a.Resume(ctx, id, Resume{}, flowfabric.By("anna")))
 	}
 	if one, two := f.asked[0].(engine.ResumeRequest).Request,
-		f.asked[1].(engine.ResumeRequest).Request; one == uuid.Nil || one == two {
+		f.asked[1].(engine.ResumeRequest).Request; one.IsZero() || one == two {
 		t.Errorf("requests %s, %s", one, two)
 	}
 }
@@ -102,10 +101,10 @@ func TestReissueLearnsTheKeyInUse(t *testing.T) {
 	} {
 		f := newFake()
 		f.reissue = x.replies
-		token, err := f.withKeys(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known,
+		token, err := f.withKeys(t).ReissueToken(t.Context(), mint.ID(1), flowfabric.UUID(known),
 			flowfabric.By("anna"))
 		if asked := fmt.Sprint(f.asked); !errors.Is(err, x.want) || asked != x.asked ||
-			(err == nil) != (token.Waitpoint() == known) {
+			(err == nil) != (token.Waitpoint() == flowfabric.UUID(known)) {
 			t.Errorf("%s: %v, %v, asked %s", what, token, err, asked)
 		}
 		if what == "a key not ours" &&
@@ -114,7 +113,7 @@ func TestReissueLearnsTheKeyInUse(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := newFake().admin(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known,
+	if _, err := newFake().admin(t).ReissueToken(t.Context(), mint.ID(1), flowfabric.UUID(known),
 		flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
 		t.Errorf("without keys: %v", err)
 	}
@@ -182,7 +181,7 @@ func TestRotationIsLearned(t *testing.T) {
 	_, _ = a.RotateTokenKeys(t.Context(), Rotation{Kid: "k2", Grace: 0})
 	for partition, kid := range []string{"k2", "k1"} {
 		f.asked = nil
-		if _, err := a.ReissueToken(t.Context(), flowfabric.NewExecutionID(uint16(partition)), known,
+		if _, err := a.ReissueToken(t.Context(), mint.ID(uint16(partition)), flowfabric.UUID(known),
 			flowfabric.By("anna")); err != nil || f.asked[1] != any("anna "+kid) {
 			t.Errorf("partition %d: %v, %v", partition, f.asked, err)
 		}
@@ -191,10 +190,10 @@ func TestRotationIsLearned(t *testing.T) {
 
 func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
-	a, ctx, id := f.withKeys(t), t.Context(), flowfabric.NewExecutionID(1)
+	a, ctx, id := f.withKeys(t), t.Context(), mint.ID(1)
 	resume := func(how Resume, by flowfabric.By) error { return a.Resume(ctx, id, how, by) }
 	rotate := func(a *Admin, r Rotation) error { _, err := a.RotateTokenKeys(ctx, r); return err }
-	_, reissued := a.ReissueToken(ctx, id, known)
+	_, reissued := a.ReissueToken(ctx, id, flowfabric.UUID(known))
 	for what, x := range map[string]struct {
 		err  error
 		want error
@@ -230,9 +229,12 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 // A refusal tells what to do, and matches what the server said.
 func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 	f := newFake()
-	a, ctx, id := f.withKeys(t), t.Context(), flowfabric.NewExecutionID(1)
+	a, ctx, id := f.withKeys(t), t.Context(), mint.ID(1)
 	resume := func() error { return a.Resume(ctx, id, Resume{}, flowfabric.By("anna")) }
-	reissue := func() error { _, err := a.ReissueToken(ctx, id, known, flowfabric.By("anna")); return err }
+	reissue := func() error {
+		_, err := a.ReissueToken(ctx, id, flowfabric.UUID(known), flowfabric.By("anna"))
+		return err
+	}
 	for _, x := range []struct {
 		call   func() error
 		code   string
@@ -257,7 +259,7 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
 		t.Error(err)
 	}
-	if _, err := a.ReissueToken(ctx, id, uuid.New(), flowfabric.By("anna")); !errors.Is(err, denied.NoWaitpoint) ||
+	if _, err := a.ReissueToken(ctx, id, mint.UUID(), flowfabric.By("anna")); !errors.Is(err, denied.NoWaitpoint) ||
 		!strings.Contains(err.Error(), "client.Waitpoints lists") {
 		t.Errorf("a waitpoint that is not there: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -38,10 +39,10 @@ func TestWhyOnAServer(t *testing.T) {
 		}
 		must.No(t, admin.New(c).Purge(ctx, x.ID(), 0))
 		says(x.ID(), explain.WhyPurged, "It ended completed")
-		says(flowfabric.NewExecutionID(1), explain.WhyNotFound, "never created")
+		says(mint.ID(1), explain.WhyNotFound, "never created")
 		must.No(t, e.FreezePartition(ctx, 1, "moving"))
-		says(flowfabric.NewExecutionID(1), explain.WhyPartitionFrozen, `because of "moving"`)
-		for _, bad := range []flowfabric.ExecutionID{{}, flowfabric.NewExecutionID(7)} {
+		says(mint.ID(1), explain.WhyPartitionFrozen, `because of "moving"`)
+		for _, bad := range []flowfabric.ExecutionID{{}, mint.ID(7)} {
 			if why, err := admin.New(c).Why(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) || why.Reason != "" {
 				t.Errorf("%q: %v, %v", bad, why, err)
 			}

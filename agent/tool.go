@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -176,6 +177,6 @@ func callSpace(t *handler.Task) string {
 // callOf makes the call of a step.
 func callOf(t *handler.Task, step string, c ToolCall) Call {
 	id := t.ID()
-	key := uuid.NewSHA1(id.UUID(), []byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments)))
+	key := uuid.NewSHA1(ids.UUID(id), []byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments)))
 	return Call{Execution: id, Step: step, ID: c.ID, Key: key.String(), Task: t}
 }

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -28,7 +27,7 @@ type clerk struct {
 	known suspend.Asked
 }
 
-func (c *clerk) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (c *clerk) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	if id != c.token.Execution() || waitpoint != c.token.Waitpoint() || digest != c.token.Digest() {
 		return suspend.Asked{}, flowfabric.ErrInvalidToken
@@ -40,7 +39,7 @@ var answeredAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func stored(name, source string, payload any) *suspend.StoredSignal {
 	text, _ := json.Marshal(payload)
-	return &suspend.StoredSignal{ID: uuid.New(), Name: name, Source: source, AcceptedAt: answeredAt, Payload: text}
+	return &suspend.StoredSignal{ID: mint.UUID(), Name: name, Source: source, AcceptedAt: answeredAt, Payload: text}
 }
 
 // An answered link shows the answer to the holder of its token, and no buttons; others see the usual page.
@@ -233,7 +232,7 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(h, form("choice", "approve", "by", "a\nb"), "text/html"))
 	see(postForm(h, form("choice", "approve"), "text/html"))
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: suspend.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: suspend.EffectSatisfied}
 	see(postForm(h, form("choice", "reject"), "text/html"))
 	see(postForm(with(&desk{effect: suspend.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -168,7 +167,7 @@ func newNonce() string {
 
 // decision is the id of the signal that a choice on one rendering of the page sends. Its first half tells the choice
 // to those who come later and get the id in answer; the second half is the nonce.
-func decision(t suspend.Token, choice, nonce string) (id uuid.UUID) {
+func decision(t suspend.Token, choice, nonce string) (id flowfabric.UUID) {
 	random, err := hex.DecodeString(nonce)
 	if err != nil || len(random) != nonceBytes {
 		random, _ = hex.DecodeString(newNonce())
@@ -179,7 +178,7 @@ func decision(t suspend.Token, choice, nonce string) (id uuid.UUID) {
 	return id
 }
 
-func decided(t suspend.Token, choice string, id uuid.UUID) bool {
+func decided(t suspend.Token, choice string, id flowfabric.UUID) bool {
 	return string(mark(t, choice)) == string(id[:8])
 }
 

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
@@ -51,7 +49,7 @@ type Config struct {
 // Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is suspend.Token.Digest;
 // *client.Client is one.
 type Deliverer interface {
-	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 		s suspend.SentSignal) (suspend.Delivered, error)
 }
 
@@ -301,7 +299,8 @@ func (x *exchange) posted(t suspend.Token) (p page, own bool) {
 
 // questions tells the holder of a token what is asked; a *client.Client does.
 type questions interface {
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked,
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
+		digest string) (suspend.Asked,
 		error)
 }
 

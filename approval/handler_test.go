@@ -22,6 +22,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -34,14 +35,14 @@ type desk struct {
 	known  map[string]suspend.Delivered
 }
 
-func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string,
+func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ flowfabric.UUID, _ string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	d.sent = append(d.sent, s)
 	if d.err != nil {
 		return suspend.Delivered{}, d.err
 	}
-	if s.ID == uuid.Nil {
-		s.ID = uuid.New()
+	if s.ID.IsZero() {
+		s.ID = mint.UUID()
 	}
 	if first, ok := d.known[s.IdempotencyKey]; ok && s.IdempotencyKey != "" {
 		first.Duplicate = first.Signal != s.ID
@@ -654,13 +655,13 @@ func TestTheSecondDecision(t *testing.T) {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
-	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: suspend.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: suspend.EffectSatisfied}
 	if page := click(two, "reject"); !strings.Contains(page, "An answer was already recorded. It stands") {
 		t.Errorf("a decision that nobody here knows: %s", page)
 	}
-	ids := map[uuid.UUID]bool{}
+	ids := map[flowfabric.UUID]bool{}
 	for _, s := range d.sent {
-		if s.IdempotencyKey != pageKey || s.ID.Version() != 8 || s.ID.Variant() != uuid.RFC4122 {
+		if s.IdempotencyKey != pageKey || uuid.UUID(s.ID).Version() != 8 || uuid.UUID(s.ID).Variant() != uuid.RFC4122 {
 			t.Errorf("%+v", s)
 		}
 		ids[s.ID] = true

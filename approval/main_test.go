@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -22,7 +22,7 @@ func aToken(t testing.TB) suspend.Token {
 	t.Helper()
 	var mac [32]byte
 	_, _ = rand.Read(mac[:])
-	token, err := suspend.ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", flowfabric.NewExecutionID(1).UUID(), uuid.New(), mac))
+	token, err := suspend.ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", ids.UUID(mint.ID(1)), mint.UUID(), mac))
 	must.No(t, err)
 	return token
 }

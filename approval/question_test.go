@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -19,7 +17,7 @@ type asker struct {
 	asked suspend.Question
 }
 
-func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	if id != a.token.Execution() || waitpoint != a.token.Waitpoint() || digest != a.token.Digest() {
 		return suspend.Asked{}, flowfabric.ErrInvalidToken

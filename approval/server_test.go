@@ -24,6 +24,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -315,7 +317,7 @@ func TestNothingIsToldWithoutAToken(t *testing.T) {
 	d.parked(y)
 	text := strings.Split(token.Reveal(), ".")
 	foreign := strings.Split(other.Reveal(), ".")
-	nobody := flowfabric.NewExecutionID(token.Execution().Partition()).UUID().String()
+	nobody := ids.UUID(mint.ID(token.Execution().Partition())).String()
 	for what, parts := range map[string][]string{
 		"unknown execution": {text[0], nobody, text[2], text[3]},
 		"unknown waitpoint": {text[0], text[1], nobody, text[3]},

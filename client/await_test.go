@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -170,7 +171,7 @@ func TestOutcomesOfResult(t *testing.T) {
 
 func TestResultNotFoundAndPurged(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, c *Client, e *Execution[string]) {
-		if _, err := Attach(c, echo, flowfabric.NewExecutionID(1)).Result(t.Context()); !errors.Is(err,
+		if _, err := Attach(c, echo, mint.ID(1)).Result(t.Context()); !errors.Is(err,
 			flowfabric.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}

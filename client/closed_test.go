@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -41,7 +42,7 @@ func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) er
 			return err
 		},
 		"signal": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := c.DeliverSignal(ctx, id, known, "", suspend.SentSignal{})
+			_, err := c.DeliverSignal(ctx, id, flowfabric.UUID(known), "", suspend.SentSignal{})
 			return err
 		},
 		"tail": func(ctx context.Context, id flowfabric.ExecutionID) error {
@@ -58,7 +59,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	c.Close()
-	id := flowfabric.NewExecutionID(1)
+	id := mint.ID(1)
 	for verb, call := range byID(c) {
 		if err := call(t.Context(), id); !errors.Is(err, ErrClosed) ||
 			err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {
@@ -102,7 +103,7 @@ func TestNilDefinition(t *testing.T) {
 	var def *handler.Definition[string, string]
 	_, one := Submit(t.Context(), c, def, "x")
 	_, many := SubmitMany(t.Context(), c, def, []string{"x", "y"})
-	x := Attach(c, def, flowfabric.NewExecutionID(1))
+	x := Attach(c, def, mint.ID(1))
 	f.end(x.ID(), codes.Completed, `"wet"`)
 	_, result := x.Result(t.Context())
 	for what, err := range map[string]error{"submit": one, "many": many, "result": result} {

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 func TestFlowFromSubmitToEnd(t *testing.T) {
@@ -127,7 +128,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		}
 		for _, h := range handles {
 			if h.ID() != flowfabric.FlowID(
-				flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "article", "tides"))) {
+				mint.Join(ids.KeyedFlow(2, "default", "article", "tides"))) {
 				t.Errorf("%s", h.ID())
 			}
 		}
@@ -170,7 +171,7 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(150)
-		id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "chain", "k")))
+		id := flowfabric.FlowID(mint.Join(ids.KeyedFlow(2, "default", "chain", "k")))
 		plan, err := f.Plan(flowplan.Request{Flow: id, Start: flowfabric.Start{Namespace: "default"}})
 		h := newHands(ctx, t, e, id.Partition())
 		h.No(err)
@@ -291,7 +292,7 @@ func TestSealAndTagFlow(t *testing.T) {
 
 func TestFlowsThatAreNone(t *testing.T) {
 	ctx, c, _ := open(t)
-	nobody := c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(1)))
+	nobody := c.Flow(flowfabric.FlowID(mint.ID(1)))
 	for verb, call := range aboutFlows(ctx, c) {
 		if err := call(nobody); !errors.Is(err, denied.NoFlow) ||
 			!strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
@@ -301,7 +302,7 @@ func TestFlowsThatAreNone(t *testing.T) {
 			!strings.HasSuffix(err.Error(), "the flow id is empty") {
 			t.Errorf("%s, no id: %v", verb, err)
 		}
-		if err := call(c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(9)))); !errors.Is(err,
+		if err := call(c.Flow(flowfabric.FlowID(mint.ID(9)))); !errors.Is(err,
 			flowfabric.ErrInvalidInput) {
 			t.Errorf("%s, another store's id: %v", verb, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -142,14 +143,14 @@ func (c *Client) flowID(f *flow.Flow, q *flowSubmission) flowfabric.FlowID {
 	case f == nil:
 		return flowfabric.FlowID{}
 	case q.named():
-		return flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.Namespace, f.Kind(),
+		return flowfabric.FlowID(mint.Join(ids.KeyedFlow(c.store.Partitions(), q.Namespace, f.Kind(),
 			q.Key.Text)))
 	case q.Key != nil:
 		var partition uint16
 		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.Namespace, f.Kind(), q.Key.Text)
-		return flowfabric.FlowID(flowfabric.NewExecutionID(partition))
+		return flowfabric.FlowID(mint.ID(partition))
 	}
-	return flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
+	return flowfabric.FlowID(mint.ID(c.submits.Partition()))
 }
 
 // plan checks a submission.

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -45,7 +46,7 @@ func (s *submission) take(opts []SubmitOption) error {
 				}
 				s.keyFor = o
 			case option.Chosen:
-				s.item.ID = flowfabric.MakeExecutionID(0, o.ChosenID())
+				s.item.ID = mint.Join(0, o.ChosenID())
 			default:
 				if err := option.Apply(&s.item.Start, i, o); err != nil {
 					return err

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -18,7 +16,7 @@ import (
 // pageReader is the part of the engine that reads pages.
 type pageReader interface {
 	ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error)
-	ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 		offset int) ([]suspend.StoredSignal, int, error)
 }
 
@@ -60,7 +58,7 @@ func (e *Execution[Out]) Frames(ctx context.Context, attempt uint32,
 // execution are in [Execution.Suspension].
 //
 // Errors: flowfabric.ErrNotFound for execution and waitpoint, ErrResultPurged; ErrInvalidInput for a negative offset.
-func (e *Execution[Out]) SignalLog(ctx context.Context, waitpoint uuid.UUID,
+func (e *Execution[Out]) SignalLog(ctx context.Context, waitpoint flowfabric.UUID,
 	offset int) (page []suspend.StoredSignal, total int, err error) {
 	c, id := e.client, e.id
 	if err := c.admit("signals of", id); err != nil {

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -36,7 +35,7 @@ func TestAResultIsReadWithoutWaiting(t *testing.T) {
 		if _, err := failed.ResultNow(ctx); !errors.Is(err, flowfabric.ErrFailed) {
 			t.Errorf("it failed: %v", err)
 		}
-		if _, err := client.Attach(c, clienttest.Write, flowfabric.NewExecutionID(0)).ResultNow(ctx); !errors.Is(err,
+		if _, err := client.Attach(c, clienttest.Write, mint.ID(0)).ResultNow(ctx); !errors.Is(err,
 			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}
@@ -96,7 +95,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 				t.Errorf("limit %d: %v", limit, err)
 			}
 		}
-		if _, err := c.Execution(flowfabric.NewExecutionID(0)).Frames(ctx, 1, stream.Range{}); !errors.Is(err,
+		if _, err := c.Execution(mint.ID(0)).Frames(ctx, 1, stream.Range{}); !errors.Is(err,
 			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}
@@ -119,7 +118,7 @@ func TestTheSignalLogIsReadInPages(t *testing.T) {
 		len(page) != 0 {
 		t.Errorf("behind the end: %+v of %d, %v", page, total, err)
 	}
-	if _, _, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, uuid.New(), 0); !errors.Is(err, denied.NoWaitpoint) {
+	if _, _, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, mint.UUID(), 0); !errors.Is(err, denied.NoWaitpoint) {
 		t.Errorf("nobody's waitpoint: %v", err)
 	}
 	if _, _, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, points[0].ID, -1); !errors.Is(err,

@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -31,7 +32,7 @@ func TestConflictNamesTheKey(t *testing.T) {
 }
 
 func TestOutcomeCountsAttempts(t *testing.T) {
-	id := flowfabric.NewExecutionID(1)
+	id := mint.ID(1)
 	for n, want := range map[uint32]string{0: "after 0 attempts", 1: "after 1 attempt", 2: "after 2 attempts"} {
 		got := newOutcomeError(snapshot(id, codes.Failed, n)).Error()
 		if got != "execution "+id.String()+" failed "+want {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -234,7 +235,7 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 		if err != nil {
 			return nil, err
 		}
-		plan, err := c.plan(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), q)
+		plan, err := c.plan(f, flowfabric.FlowID(mint.ID(0)), q)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -126,11 +127,11 @@ func TestFailureAndCancel(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	nobody := flowfabric.NewExecutionID(1)
+	nobody := mint.ID(1)
 	if err := c.Execution(nobody).Cancel(ctx); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v, want ErrNotFound", err)
 	}
-	if _, err := c.Execution(flowfabric.NewExecutionID(4)).Get(ctx); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := c.Execution(mint.ID(4)).Get(ctx); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("an id of a partition that is not there: %v", err)
 	}
 }
@@ -277,8 +278,8 @@ func TestRawInput(t *testing.T) {
 	must.No(t, errors.Join(c.Execution(x.ID()).Cancel(ctx, flowfabric.Reason("enough")),
 		admin.New(c).Purge(ctx, x.ID(), 0)))
 	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(),
-		flowfabric.ErrNotFound:     flowfabric.NewExecutionID(1),
-		flowfabric.ErrInvalidInput: flowfabric.NewExecutionID(99)} {
+		flowfabric.ErrNotFound:     mint.ID(1),
+		flowfabric.ErrInvalidInput: mint.ID(99)} {
 		if _, err := c.Execution(id).Input(ctx); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}

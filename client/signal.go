@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -23,12 +21,12 @@ import (
 
 // signaller is the part of the engine behind signals, waitpoints and token keys. Each call may be repeated.
 type signaller interface {
-	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 		s suspend.SentSignal) (suspend.Delivered, error)
 	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 		s suspend.SentSignal) (suspend.Delivered, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 		digest string) (suspend.Asked, error)
 }
 
@@ -121,7 +119,7 @@ func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any,
 
 // DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client an approval.Deliverer.
 // A token of a partition that this store does not have is ErrInvalidToken, too.
-func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	if err := c.admit("signal", id); err != nil {
 		return suspend.Delivered{}, err
@@ -139,7 +137,7 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 // (handler.Task.Ask), and the answer that stands. It changes nothing, and the handler of approval.New calls it. Errors:
 // flowfabric.ErrInvalidToken for a token that opens nothing here, whatever the reason; ErrTokenExpired;
 // ErrNoTokenKeys; ErrTransport.
-func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	if err := c.admit("question of", id); err != nil {
 		return suspend.Asked{}, err
@@ -156,7 +154,7 @@ func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 }
 
 // deliver makes the call of a signal that shows a token.
-func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	err := s.Validate()
 	switch {

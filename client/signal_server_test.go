@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -87,7 +86,7 @@ func TestApproveOnAServer(t *testing.T) {
 		s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := b.Client.Execution(flowfabric.NewExecutionID(1)).Approve(b.Ctx, "release", true,
+	if _, err := b.Client.Execution(mint.ID(1)).Approve(b.Ctx, "release", true,
 		flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
@@ -112,7 +111,7 @@ func TestWaitpointsShowNoToken(t *testing.T) {
 func TestAStoreWithoutKeys(t *testing.T) {
 	b := newBooth(t)
 	x := submit(b.Ctx, t, b.Client, "tides")
-	_, token, err := b.Ring.Reissue(x.ID(), uuid.New(), "release")
+	_, token, err := b.Ring.Reissue(x.ID(), mint.UUID(), "release")
 	must.No(t, err)
 	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
 		!strings.Contains(err.Error(), "start a worker with Config.TokenKeys") {

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -27,7 +28,7 @@ type (
 	}
 )
 
-func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	return suspend.Delivered{Effect: suspend.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
 }
@@ -42,11 +43,11 @@ func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (sus
 	return suspend.Record{Waitpoints: []suspend.Waitpoint{
 		{Key: "old", State: "closed", CreatedAt: at(1)}, {Key: "late", State: "active", CreatedAt: at(4)},
 		{Key: "gone", State: "expired", CreatedAt: at(2)},
-		{ID: known, Key: "early", State: "pending", CreatedAt: at(3)},
+		{ID: flowfabric.UUID(known), Key: "early", State: "pending", CreatedAt: at(3)},
 	}}, f.ask("suspension")
 }
 
-func (f *fakeStore) ReadQuestion(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (f *fakeStore) ReadQuestion(_ context.Context, _ flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	return suspend.Asked{}, f.ask(waitpoint.String() + " " + digest)
 }
@@ -61,14 +62,14 @@ func tokenIn(t *testing.T, partition uint16) suspend.Token {
 	t.Helper()
 	k, err := tokenkeys.Parse(twoKeys)
 	must.No(t, err)
-	_, token, err := k.Reissue(flowfabric.NewExecutionID(partition), known, "early")
+	_, token, err := k.Reissue(mint.ID(partition), flowfabric.UUID(known), "early")
 	must.No(t, err)
 	return token
 }
 
 func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	f := newFake()
-	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
+	c, ctx, id := f.client(t), t.Context(), mint.ID(1)
 	token := tokenIn(t, 1)
 	target, now := token.Waitpoint().String()+" "+token.Digest(), time.Now()
 	plain := func(encoding, payload string) suspend.SentSignal {
@@ -130,7 +131,7 @@ type draft struct{ Topic string }
 
 func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
-	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
+	c, ctx, id := f.client(t), t.Context(), mint.ID(1)
 	signal := func(payload any, opts ...SignalOption) error {
 		_, err := c.Signal(ctx, tokenIn(t, 1), payload, opts...)
 		return err
@@ -200,7 +201,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 // A refusal tells what to do, and matches what the server said.
 func TestSignalRefusalsInWords(t *testing.T) {
 	f := newFake()
-	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
+	c, ctx, id := f.client(t), t.Context(), mint.ID(1)
 	token := tokenIn(t, 1)
 	signal := func() error { _, err := c.Signal(ctx, token, nil); return err }
 	approve := func() error {
@@ -243,7 +244,7 @@ func TestSignalRefusalsInWords(t *testing.T) {
 }
 
 func TestWaitpointsOpenOnesFirst(t *testing.T) {
-	list, err := newFake().client(t).Execution(flowfabric.NewExecutionID(1)).Waitpoints(t.Context())
+	list, err := newFake().client(t).Execution(mint.ID(1)).Waitpoints(t.Context())
 	var keys []string
 	for _, w := range list {
 		keys = append(keys, w.Key)

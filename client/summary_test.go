@@ -5,11 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -28,7 +27,7 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	ctx := t.Context()
-	id := flowfabric.NewExecutionID(1)
+	id := mint.ID(1)
 	if _, err := c.Execution(id).Summary(ctx); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("of nothing: %v", err)
 	}
@@ -59,7 +58,7 @@ func (f *fakeStore) ReadLog(context.Context, engine.LogRange) ([]stream.Frame, e
 	return nil, nil
 }
 
-func (f *fakeStore) ReadSignals(context.Context, flowfabric.ExecutionID, uuid.UUID,
+func (f *fakeStore) ReadSignals(context.Context, flowfabric.ExecutionID, flowfabric.UUID,
 	int) ([]suspend.StoredSignal, int, error) {
 	return nil, 0, nil
 }

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -42,7 +43,7 @@ func TestAwaitSuspension(t *testing.T) {
 	if _, err := x.AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrTerminal) {
 		t.Errorf("of an execution that has ended: %v", err)
 	}
-	if _, err := client.Attach(b.Client, write, flowfabric.NewExecutionID(1)).AwaitSuspension(b.Ctx); !errors.Is(err,
+	if _, err := client.Attach(b.Client, write, mint.ID(1)).AwaitSuspension(b.Ctx); !errors.Is(err,
 		flowfabric.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}

@@ -332,7 +332,7 @@ func (w *Env) token(ctx context.Context, id flowfabric.ExecutionID, key string) 
 			if err != nil {
 				return suspend.Token{}, err
 			}
-			return w.keyring.Token(id, engine.Opened{ID: waitpoint, Key: key, Kid: p[2], Nonce: p[4]})
+			return w.keyring.Token(id, engine.Opened{ID: flowfabric.UUID(waitpoint), Key: key, Kid: p[2], Nonce: p[4]})
 		}
 	}
 	return suspend.Token{}, fmt.Errorf("%w: %s", denied.NoWaitpoint, key)

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -119,7 +120,7 @@ func TestOthersInVirtualTime(t *testing.T) {
 		r.WantResult("said 1")
 		r.Want(fftest.Want{Least: 24 * time.Hour, Most: 24*time.Hour + time.Minute})
 		fftest.Submit(w, follower, a.ID().String()).Wait().WantResult("said 1")
-		gone := fftest.Submit(w, follower, flowfabric.NewExecutionID(0).String()).Wait()
+		gone := fftest.Submit(w, follower, mint.ID(0).String()).Wait()
 		if err := gone.Err; !errors.Is(err, flowfabric.ErrFailed) {
 			t.Errorf("it waits for nothing that exists, and ended with %v", err)
 		}

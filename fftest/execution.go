@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -134,7 +135,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	if r.Summary, err = x.handle.Summary(ctx); err != nil {
 		return nil, err
 	}
-	stored, err := x.env.hash(ctx, keys.Of(x.ID().Partition()).Steps(x.ID().UUID()))
+	stored, err := x.env.hash(ctx, keys.Of(x.ID().Partition()).Steps(ids.UUID(x.ID())))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (w *Env) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step
 		}
 	}
 	for _, e := range w.journal.history() {
-		if e.kind == stepRecorded && e.execution == id.UUID().String() {
+		if e.kind == stepRecorded && e.execution == ids.UUID(id).String() {
 			take(e.name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -57,7 +58,7 @@ func (g *gated) submit(n int, gates ...flowfabric.Gate) (ids []flowfabric.Execut
 	g.t.Helper()
 	payload, _ := json.Marshal("x")
 	for range n {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: payload,
+		x := engine.NewExecution{ID: mint.ID(0), Payload: payload,
 			Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}, gates...)}
 		created, err := g.e.CreateExecutions(g.t.Context(), 0, []engine.NewExecution{x})
 		g.no(err)

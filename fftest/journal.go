@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // housekeeping are the writes at which a crash makes no difference to an execution: the worker dies without having
@@ -239,7 +240,7 @@ func (j *journal) history() []event {
 func (j *journal) ranks(id flowfabric.ExecutionID) map[string]int {
 	ranks := map[string]int{}
 	for i, e := range j.history() {
-		if _, known := ranks[e.name]; !known && e.kind == waitRecorded && e.execution == id.UUID().String() {
+		if _, known := ranks[e.name]; !known && e.kind == waitRecorded && e.execution == ids.UUID(id).String() {
 			ranks[e.name] = i
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
@@ -274,7 +275,7 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 
 // children lists those that an execution waits for, others that it did not make among them.
 func (w *Env) children(ctx context.Context, id flowfabric.ExecutionID) (all []flowfabric.ExecutionID, err error) {
-	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
+	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(ids.UUID(id)))
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +286,7 @@ func (w *Env) children(ctx context.Context, id flowfabric.ExecutionID) (all []fl
 			name = other
 		}
 		if child, err := ids.ParseUUID(name); err == nil {
-			all = append(all, flowfabric.MakeExecutionID(uint16(partition), child))
+			all = append(all, mint.Join(uint16(partition), child))
 		}
 	}
 	return all, nil

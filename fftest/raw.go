@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
@@ -31,7 +32,7 @@ func (w *Env) hash(ctx context.Context, key string) (fields map[string]string, e
 
 // waits reads what an execution waits for, or has waited for.
 func (w *Env) waits(ctx context.Context, id flowfabric.ExecutionID) (record.Waits, error) {
-	words, err := w.words(ctx, "MGET", keys.Of(id.Partition()).Waits(id.UUID()))
+	words, err := w.words(ctx, "MGET", keys.Of(id.Partition()).Waits(ids.UUID(id)))
 	if err != nil {
 		return record.Waits{}, err
 	}

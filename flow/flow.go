@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -161,7 +162,7 @@ type Source[T any] interface {
 // or 50,000 edges); and those of a submission, of each node the first: ErrInvalidInput, ErrPayloadTooLarge, the
 // definition's, the codec's.
 func (f *Flow) Err() error {
-	_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+	_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)),
 		Start: flowfabric.Start{Namespace: limits.DefaultNamespace}, Adds: len(f.there) > 0})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -37,7 +38,7 @@ var someone = flowfabric.Start{Namespace: "shop", Creator: "me"}
 
 func build(t *testing.T, f *flow.Flow) flowplan.Plan {
 	t.Helper()
-	p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(3)), Start: someone})
+	p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(3)), Start: someone})
 	must.No(t, err)
 	return p
 }
@@ -169,7 +170,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
 			x.fill(f)
-			_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: someone})
+			_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)), Start: someone})
 			if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
 				t.Errorf("%v\nwant %v with %q", err, x.want, x.text)
 			}
@@ -204,7 +205,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 
 // A plan has members with derived ids, what the definition says or the options, and edges with inputs, upstreams first.
 func TestPlan(t *testing.T) {
-	id, at := flowfabric.FlowID(flowfabric.NewExecutionID(3)), time.Now().Add(time.Hour)
+	id, at := flowfabric.FlowID(mint.ID(3)), time.Now().Add(time.Hour)
 	f := flow.New("report", flow.Growing(), flowfabric.Tags(map[string]string{"team.name": "a"}))
 	b := flow.Add(f, "b", work, 2)
 	a := flow.Add(f, "a", work, 1, flowfabric.Priority(7), flowfabric.Lane("fast"),
@@ -325,7 +326,7 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
-	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)),
 		Start: flowfabric.Start{Namespace: "n", Budgets: []string{"all"}}})
 	must.No(t, err)
 	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
@@ -338,7 +339,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: flowfabric.Start{
+	if _, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)), Start: flowfabric.Start{
 		Namespace: "n"}}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}
@@ -378,7 +379,7 @@ func TestAnyGraph(t *testing.T) {
 		for i := range n {
 			circular = circular || reach[i][i]
 		}
-		p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: someone})
+		p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)), Start: someone})
 		if errors.Is(err, denied.Cycle) != circular || (err == nil) == circular {
 			rt.Fatalf("edges %v: %v", edges, err)
 		}

@@ -15,13 +15,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // outcomes is a step that keeps how one child ended.
 func outcomes(id flowfabric.ExecutionID, node string) []byte {
-	return []byte(id.UUID().String() + ",s,2," + node)
+	return []byte(ids.UUID(id).String() + ",s,2," + node)
 }
 
 // What the error of a wait for children makes of a run, also beside what else a handler can ask for.
@@ -71,7 +73,7 @@ func TestChildrenOutcomes(t *testing.T) {
 
 // A claim's steps answer waits; those that a handler did not ask for are told by name, as steps are, and not as steps.
 func TestChildrenAnswers(t *testing.T) {
-	id, child := flowfabric.NewExecutionID(3), flowfabric.NewExecutionID(3)
+	id, child := mint.ID(3), mint.ID(3)
 	claim := engine.Claim{Fence: flowfabric.Fence{Execution: id}, Steps: map[string][]byte{
 		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil,
 		engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
@@ -143,7 +145,7 @@ func TestMember(t *testing.T) {
 		len(alone.Inputs()) != 0 {
 		t.Error("a task in no flow says it is in one")
 	}
-	id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
+	id := flowfabric.FlowID(mint.ID(1))
 	task := newTask(tasks.Config{Claim: &engine.Claim{Flow: id, Node: "n",
 		Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags:   map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
@@ -164,7 +166,7 @@ func TestMember(t *testing.T) {
 	if got := handler.ChildrenOf(alone).Traced(nil); got != nil {
 		t.Error(got)
 	}
-	if _, err := handler.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err,
+	if _, err := handler.ChildrenOf(task).Read(t.Context(), mint.ID(1), 0); !errors.Is(err,
 		flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}

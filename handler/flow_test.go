@@ -12,7 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
@@ -97,7 +99,7 @@ func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID,
 }
 
 func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
-	text, ok := r[fmt.Sprint(id.UUID(), attempt)]
+	text, ok := r[fmt.Sprint(ids.UUID(id), attempt)]
 	if text == "cut" {
 		return nil, false, flowfabric.ErrTransport
 	}
@@ -107,7 +109,7 @@ func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attemp
 // What a child's result can be: of the attempt that succeeded, empty, not readable now or ever, or of a child that
 // was not waited for.
 func TestChildResults(t *testing.T) {
-	id := flowfabric.NewExecutionID(2)
+	id := mint.ID(2)
 	step, stored := []string{}, results{}
 	for _, x := range []struct {
 		name, outcome string
@@ -123,8 +125,8 @@ func TestChildResults(t *testing.T) {
 		if x.attempt < 0 {
 			attempt = ""
 		}
-		step = append(step, strings.Join([]string{child.UUID().String(), x.outcome, attempt, x.name}, ","))
-		stored[fmt.Sprint(child.UUID(), x.attempt)] = x.result
+		step = append(step, strings.Join([]string{ids.UUID(child).String(), x.outcome, attempt, x.name}, ","))
+		stored[fmt.Sprint(ids.UUID(child), x.attempt)] = x.result
 	}
 	task := newTask(tasks.Config{Results: stored,
 		Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
@@ -181,7 +183,7 @@ func TestChildResults(t *testing.T) {
 // What a wait asks for: children in an order in which edges lead from earlier ones, with their ids, in the parent's
 // namespace, and in its trace. Mistakes in the set fail for good.
 func TestWaitAsks(t *testing.T) {
-	id := flowfabric.NewExecutionID(2)
+	id := mint.ID(2)
 	run := func(fn func(ctx context.Context, task *handler.Task) error) (handler.Outcome, tasks.Waits) {
 		task, waits := handler.NewTask(tasks.Config{Route: engine.Route{Namespace: "shop"},
 			Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 
 	"github.com/sourcegraph/conc"
 
@@ -265,7 +266,7 @@ func TestSpendUsage(t *testing.T) {
 		t.Errorf("%q, want %q", b.calls, want)
 	}
 	for _, u := range []admission.Usage{use("c", ""), use("rate", ""), use("", long+"k"), use("", "a key"),
-		{Sequence: 1, Amounts: map[string]int64{"tokens": 1}}, {Epoch: 7}, {Execution: flowfabric.NewExecutionID(1)}} {
+		{Sequence: 1, Amounts: map[string]int64{"tokens": 1}}, {Epoch: 7}, {Execution: mint.ID(1)}} {
 		if err := task.SpendUsage(ctx, u); !errors.Is(err, flowfabric.ErrInvalidInput) || len(b.calls) != len(want) {
 			t.Errorf("%+v: %v, %q", u, err, b.calls)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -31,7 +32,7 @@ var (
 )
 
 func TestTaskAccessors(t *testing.T) {
-	id := flowfabric.MakeExecutionID(3, uuid.MustParse("01970000-0000-7000-8000-000000000001"))
+	id := mint.Join(3, uuid.MustParse("01970000-0000-7000-8000-000000000001"))
 	claim := engine.Claim{
 		Fence: flowfabric.Fence{Execution: id, Session: "w~1", Claim: 2, Epoch: 9, Attempt: 4},
 		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"),

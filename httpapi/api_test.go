@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/google/uuid"
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
@@ -633,7 +632,7 @@ func TestEveryRoute(t *testing.T) {
 		t.Fatalf("%+v", points)
 	}
 	if d := into[suspend.Delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer",
-		`{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == uuid.Nil {
+		`{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal.IsZero() {
 		t.Errorf("%+v", d)
 	}
 	a.until(ask, "completed")

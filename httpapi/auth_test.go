@@ -18,13 +18,14 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // Every role at every route: who may, may; who may not is told so, and nothing is looked at for them.
 func TestRolesAndRoutes(t *testing.T) {
 	a := newAPI(t)
-	nobody := flowfabric.NewExecutionID(1).String()
+	nobody := mint.ID(1).String()
 	cells := 0
 	for _, r := range routes {
 		path := strings.NewReplacer("{id}", nobody, "{key}", "k", "{session}", "k").Replace(r.path)
@@ -87,7 +88,8 @@ func TestNamespacesBound(t *testing.T) {
 	}
 	a.as("blue", "POST", "/v1/executions", `{"kind":"echo","namespace":"default"}`, 403)
 	own := into[submitted](t, a.as("blue", "POST", "/v1/executions", `{"kind":"echo","input":2}`, 201))
-	if x := into[flowfabric.Snapshot](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "", 200)); x.Namespace != "blue" {
+	if x := into[flowfabric.Snapshot](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "",
+		200)); x.Namespace != "blue" {
 		t.Errorf("%+v", x)
 	}
 	a.until("/v1/executions/"+own.ID, "completed")
@@ -128,7 +130,7 @@ func TestNamespacesBound(t *testing.T) {
 	a.as("admin", "POST", gone+":purge", "", 204)
 	id := func(path string) string { return path[len("/v1/executions/"):] }
 	var told []string
-	for _, other := range []string{flowfabric.NewExecutionID(1).String(), id(foreign), id(later), id(gone)} {
+	for _, other := range []string{mint.ID(1).String(), id(foreign), id(later), id(gone)} {
 		p := into[problem](t, r.call("children", x.Lease, `"wait":"w","others":[{"name":"o","execution":"`+other+`"}]`,
 			404))
 		forged, _ := parseLease(x.Lease)
@@ -398,7 +400,7 @@ func TestExpiredTokens(t *testing.T) {
 	if answer := ask("/v1/executions", good); answer.StatusCode != http.StatusOK {
 		t.Errorf("a good token: %s", answer.Status)
 	}
-	id := flowfabric.NewExecutionID(0).String()
+	id := mint.ID(0).String()
 	for _, x := range *mine(t, first) {
 		made := a.h.streamToken(id, x.principal().Token, time.Now().Add(time.Hour))
 		if answer := ask("/v1/executions/"+id+"/events?access_token="+made, ""); answer.StatusCode != 401 {

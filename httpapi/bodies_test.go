@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -103,7 +104,7 @@ var missing = &struct{ int }{}
 // in what may be any, and nothing else is taken.
 func TestBodiesAreWhatTheDocumentSays(t *testing.T) {
 	a := newAPI(t)
-	nobody := flowfabric.NewExecutionID(1).String()
+	nobody := mint.ID(1).String()
 	tried := 0
 	for _, r := range routes {
 		if r.body == nil {
@@ -232,7 +233,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // one.
 func TestIdempotencyKeys(t *testing.T) {
 	a := newAPI(t)
-	nobody := flowfabric.NewExecutionID(1).String()
+	nobody := mint.ID(1).String()
 	for _, r := range routes {
 		if r.body == nil || bodySchema(r.body).Properties["idempotency_key"] == nil {
 			continue

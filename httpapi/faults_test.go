@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -26,7 +27,7 @@ import (
 // Whatever is wrong with a request is refused with its place, and nothing is made.
 func TestBadRequests(t *testing.T) {
 	a := newAPI(t)
-	id := flowfabric.NewExecutionID(1).String()
+	id := mint.ID(1).String()
 	const submit = "/v1/executions"
 	for _, x := range []struct {
 		method, path, body string

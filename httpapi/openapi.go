@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -159,7 +158,7 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[flowfabric.FlowID]():      {Type: "string"},
 	of[stream.Cursor]():          {Type: "string"},
 	of[stream.FrameMode]():       {Type: "string"},
-	of[uuid.UUID]():              {Type: "string", Format: "uuid"},
+	of[flowfabric.UUID]():        {Type: "string", Format: "uuid"},
 	of[flowfabric.Payload](): {Type: "object", Description: "what a program stored or sent",
 		Properties: map[string]*jsonschema.Schema{"value": {Description: "if it is JSON: any JSON value"},
 			"base64": {Type: "string", ContentEncoding: "base64", Description: "if it is not"}}},

@@ -26,6 +26,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -185,7 +186,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		_ = d.a.client.Execution(p.id).Cancel(q.Context())
 		w.WriteHeader(http.StatusNoContent)
 	default: // what is tested
-		id, as := flowfabric.NewExecutionID(0), "text"
+		id, as := mint.ID(0), "text"
 		if p != nil {
 			id, as = p.id, viewName(p.media)
 		}

@@ -3,11 +3,10 @@ package httpapi
 import (
 	"errors"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -115,9 +114,9 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 
 // suspendedOn makes the call that suspends, with the waitpoints that are pending and fresh ones.
 func (c *call) suspendedOn(f flowfabric.Fence, w *waitwords.Wanted,
-	pending map[string]uuid.UUID) (r engine.Suspended, err error) {
+	pending map[string]flowfabric.UUID) (r engine.Suspended, err error) {
 	err = c.signed(f.Execution.Partition(), func() error {
-		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason,
+		q := engine.Suspension{ID: mint.UUID(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason,
 			Timeout: w.Within, Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition,
 			Question: w.Question}
 		for _, key := range w.Keys {
@@ -139,7 +138,7 @@ func (c *call) suspendedOn(f flowfabric.Fence, w *waitwords.Wanted,
 }
 
 // pending finds the waitpoints among keys that were opened before and that nothing waits for yet.
-func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]uuid.UUID, error) {
+func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]flowfabric.UUID, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -147,7 +146,7 @@ func (c *call) pending(f flowfabric.Fence, keys []string) (map[string]uuid.UUID,
 	if err != nil {
 		return nil, err
 	}
-	pending := map[string]uuid.UUID{}
+	pending := map[string]flowfabric.UUID{}
 	for _, w := range r.Waitpoints {
 		if w.State == "pending" {
 			pending[w.Key] = w.ID

@@ -3,10 +3,9 @@ package httpapi
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -68,7 +67,7 @@ func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*alrea
 	if err != nil {
 		return nil, err
 	}
-	id, open := uuid.New(), false // of nobody: the server judges the lease first
+	id, open := mint.UUID(), false // of nobody: the server judges the lease first
 	for _, w := range r.Waitpoints {
 		if w.Key == b.Key && !open {
 			id, open = w.ID, w.Open()

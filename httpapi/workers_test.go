@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -324,7 +325,7 @@ func TestRemoteWorkerWaits(t *testing.T) {
 		z.ID + `"}]`, `"cancel_remaining":true,"others":[{"name":"","execution":"` + y.ID + `"}]`} {
 		r.call("children", z.Lease, `"wait":"w",`+bad, 400)
 	}
-	r.call("children", z.Lease, `"wait":"w","others":[{"name":"o","execution":"`+flowfabric.NewExecutionID(0).String()+
+	r.call("children", z.Lease, `"wait":"w","others":[{"name":"o","execution":"`+mint.ID(0).String()+
 		`"}]`, 404)
 	for _, bad := range []string{`"until":{"operator":true}`, `"until":{"mailbox":"m"}`, `"within_ms":-1`,
 		`"on_timeout":"explode"`, `"reason":"boredom"`, `"until":{"message":"m","named":"x"}`,
@@ -459,7 +460,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 		"another attempt":   {change(func(x *flowfabric.Fence) { x.Attempt++ }), "stale_lease", 409},
 		"another claim":     {change(func(x *flowfabric.Fence) { x.Claim++ }), "stale_lease", 409},
 		"another execution": {change(func(x *flowfabric.Fence) { x.Execution = g.Execution }), "stale_lease", 409},
-		"no execution": {change(func(x *flowfabric.Fence) { x.Execution = flowfabric.NewExecutionID(0) }),
+		"no execution": {change(func(x *flowfabric.Fence) { x.Execution = mint.ID(0) }),
 			"stale_lease", 409},
 		"an empty session":     {change(func(x *flowfabric.Fence) { x.Session = "" }), "stale_lease", 409},
 		"nonsense":             {"nonsense", "invalid_input", 400},
@@ -758,7 +759,7 @@ func TestRemoteWorkerInput(t *testing.T) {
 }
 
 func FuzzLease(f *testing.F) {
-	f.Add(leaseText(flowfabric.Fence{Execution: flowfabric.NewExecutionID(3), Session: "gw~a~b", Claim: 1,
+	f.Add(leaseText(flowfabric.Fence{Execution: mint.ID(3), Session: "gw~a~b", Claim: 1,
 		Epoch: 1 << 41, Attempt: 2}))
 	f.Add("")
 	f.Add(base64.RawURLEncoding.EncodeToString([]byte("0-x,s,1,2,3")))

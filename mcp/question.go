@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -95,7 +94,7 @@ type asked struct {
 
 // address is where an answer goes: a waitpoint, or a mailbox.
 type address struct {
-	waitpoint uuid.UUID
+	waitpoint flowfabric.UUID
 	mailbox   string
 	once      string // recognises a repeated answer; "": each is delivered
 }
@@ -105,7 +104,7 @@ type address struct {
 // each waitpoint once, whatever number of signals it takes.
 func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	open := map[string]asked{}
-	if k.hidden || r.ID == uuid.Nil || !r.ClosedAt.IsZero() {
+	if k.hidden || r.ID.IsZero() || !r.ClosedAt.IsZero() {
 		return open
 	}
 	if mailbox := r.Mailbox(); mailbox != "" {

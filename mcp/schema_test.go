@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -80,8 +81,8 @@ func TestNamesOfTools(t *testing.T) {
 // What is signed for one purpose and one caller is good for nothing else.
 func FuzzSignatures(f *testing.F) {
 	key := taskKey(strings.Repeat("k", 32))
-	id := flowfabric.MakeExecutionID(3, uuid.MustParse("0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"))
-	task, round := key.seal(id, "ada"), key.sealRound(id, uuid.MustParse("3b241101-e2bb-4255-8caf-4136c566a962"), "ada")
+	id := mint.Join(3, uuid.MustParse("0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"))
+	task, round := key.seal(id, "ada"), key.sealRound(id, flowfabric.UUID{0x3b, 0x24}, "ada")
 	for _, text := range []string{task, round, task + ".", id.String(), "", ".", id.String() + ".",
 		strings.ToUpper(task)} {
 		f.Add(text, "ada")

@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
@@ -30,7 +28,7 @@ func (k taskKey) open(task, caller string) (id flowfabric.ExecutionID, ok bool) 
 	return id, err == nil
 }
 
-func (k taskKey) sealRound(id flowfabric.ExecutionID, suspension uuid.UUID, caller string) string {
+func (k taskKey) sealRound(id flowfabric.ExecutionID, suspension flowfabric.UUID, caller string) string {
 	where := id.String() + "." + suspension.String()
 	return where + "." + k.mac("round", where, caller)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -198,7 +199,7 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	must.No(t, err)
 	submit := func(delay time.Duration) flowfabric.FlowID {
 		t.Helper()
-		id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
+		id := flowfabric.FlowID(mint.ID(1))
 		node := func(name, in string, after ...engine.FlowEdge) engine.FlowMember {
 			return engine.FlowMember{Node: name, Edges: after,
 				NewExecution: engine.NewExecution{ID: id.Member(name), Payload: []byte(`"` + in + `"`),
@@ -272,7 +273,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	var items []engine.NewExecution
 	for i := range 6 {
 		in := []string{"delay", "fail"}[i/3]
-		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Payload: []byte(`"` + in + `"`),
+		items = append(items, engine.NewExecution{ID: mint.ID(1), Payload: []byte(`"` + in + `"`),
 			Start: testgate.Asks(flowfabric.Start{Namespace: "default",
 				Lane: "default", Kind: "job"}, flowfabric.BudgetGate("acme"))})
 	}
@@ -429,7 +430,7 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 		e, err := open(t, t.Context(), "producer", s)
 		must.No(t, err)
 		_, err = e.CreateExecutions(t.Context(), 0,
-			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "n",
+			[]engine.NewExecution{{ID: mint.ID(0), Start: flowfabric.Start{Namespace: "n",
 				Lane: "l", Kind: "k"}}})
 		if !errors.Is(err, flowfabric.ErrAuth) {
 			t.Errorf("%v", err)

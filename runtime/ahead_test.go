@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -129,7 +130,7 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 	e.Helper()
 	items := make([]engine.NewExecution, n)
 	for i := range items {
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte(`"x"`),
+		items[i] = engine.NewExecution{ID: mint.ID(0), Payload: []byte(`"x"`),
 			Start: flowfabric.Start{Namespace: "default", Lane: "default",
 				Kind: "k", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
 		ids = append(ids, items[i].ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -75,7 +76,7 @@ func TestCompletedBatch(t *testing.T) {
 	}
 	var items []engine.NewExecution
 	for range all {
-		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+		items = append(items, engine.NewExecution{ID: mint.ID(0),
 			Start: flowfabric.Start{Namespace: "default",
 				Lane: "default", Kind: "k"}, Payload: []byte(`"x"`)})
 	}

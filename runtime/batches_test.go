@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -48,7 +49,7 @@ func (w *env) submitTogether(n int, change ...func(*engine.NewExecution)) []flow
 	items, ids := make([]engine.NewExecution, n), make([]flowfabric.ExecutionID, n)
 	for i := range items {
 		in, _ := json.Marshal(fmt.Sprint("i", i))
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(1),
+		items[i] = engine.NewExecution{ID: mint.ID(1),
 			Start: flowfabric.Start{Namespace: "default", Lane: "default",
 				Kind: "greet"}, Payload: in}
 		for _, c := range change {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -117,7 +118,7 @@ func (q *completions) take() []completion {
 	var marks [limits.MaxBatch]uint64 // of the executions in it
 	for i := range q.waiting {
 		e := &q.waiting[i]
-		id := e.item.Fence.Execution.UUID()
+		id := ids.UUID(e.item.Fence.Execution)
 		mark := binary.BigEndian.Uint64(id[8:])
 		bytes += len(e.item.Result)
 		if n == limits.MaxBatch || n > 0 && bytes > maxCompleteBytes ||

@@ -3,10 +3,10 @@ package runtime_test
 import (
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -30,7 +30,7 @@ func TestDamagedRootStopsOnePartition(t *testing.T) {
 	w := &env{T: t, ctx: ctx, url: s.URL(), engine: opened()}
 	r := w.start(runtime.Config{}, greetBinding())
 	for _, partition := range []uint16{0, 1, 3} {
-		id := w.submit("you", func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(partition) })
+		id := w.submit("you", func(x *engine.NewExecution) { x.ID = mint.ID(partition) })
 		w.reach(id, codes.Completed)
 	}
 	if err := r.stop(); err != nil {

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -83,7 +84,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 				}
 			})
 
-			id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
+			id := flowfabric.FlowID(mint.ID(1))
 			members := make([]engine.FlowMember, length)
 			for i := range members {
 				name := strconv.Itoa(i)

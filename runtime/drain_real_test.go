@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -46,7 +47,7 @@ func TestDrainWithoutAServer(t *testing.T) {
 			running.Go(func() { err = worker.Run(run) })
 			defer running.Wait()
 			payload, _ := json.Marshal("x")
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: "default",
+			x := engine.NewExecution{ID: mint.ID(1), Start: flowfabric.Start{Namespace: "default",
 				Lane: "default",
 				Kind: "greet"}, Payload: payload}
 			if created, err := e.CreateExecutions(ctx, 1, []engine.NewExecution{x}); err != nil ||

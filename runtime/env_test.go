@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -91,7 +92,7 @@ func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.Ex
 	w.Helper()
 	payload, err := json.Marshal(in)
 	must.No(w, err)
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)),
+	x := engine.NewExecution{ID: mint.ID(uint16(time.Now().UnixNano() % 4)),
 		Start: flowfabric.Start{Namespace: "default",
 			Lane: "default", Kind: "greet"}, Payload: payload}
 	for _, c := range change {

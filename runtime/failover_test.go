@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -49,7 +50,7 @@ func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (
 
 func createKind(t *testing.T, e *engine.Engine, kind string) flowfabric.ExecutionID {
 	t.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+	x := engine.NewExecution{ID: mint.ID(0), Start: flowfabric.Start{Namespace: "default",
 		Lane: "default", Kind: kind},
 		Payload: []byte(`"x"`)}
 	c, err := e.CreateExecutions(t.Context(), 0, []engine.NewExecution{x})

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -26,7 +27,7 @@ import (
 // submitFlow makes a flow of at most 100 members and releases it.
 func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
-	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
+	id := flowfabric.FlowID(mint.ID(uint16(time.Now().UnixNano() % 4)))
 	plan, err := f.Plan(flowplan.Request{Flow: id, Start: flowfabric.Start{Namespace: "default", Creator: "test"}})
 	must.No(w, err)
 	_, err = w.engine.CreateFlow(w.ctx,

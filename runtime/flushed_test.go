@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -76,7 +77,7 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 			t.Errorf("the handler that held a lease: %v", cause)
 		}
 		for p := range uint16(4) {
-			at := func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(p) }
+			at := func(x *engine.NewExecution) { x.ID = mint.ID(p) }
 			now := w.submit("now", at)
 			later := w.submit("later", at,
 				func(x *engine.NewExecution) { x.Delay = flowfabric.Millis(300 * time.Millisecond) })

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -103,7 +104,7 @@ func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, st
 
 func (c *crew) submit(partition uint16, in string) {
 	c.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "default",
+	x := engine.NewExecution{ID: mint.ID(partition), Start: flowfabric.Start{Namespace: "default",
 		Lane: "default", Kind: "k"},
 		Payload: []byte(`"` + in + `"`)}
 	if created, err := c.engine.CreateExecutions(c.ctx, partition, []engine.NewExecution{x}); err != nil ||

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -60,7 +61,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			raw.limit(ctx, raw.used(ctx)+2<<20)
 			waiting := []flowfabric.ExecutionID{}
 			for {
-				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1),
+				x := engine.NewExecution{ID: mint.ID(1),
 					Start: flowfabric.Start{Namespace: "default", Lane: "default",
 						Kind: "greet"}, Payload: []byte(`"` + big + `"`)}
 				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{x})
@@ -97,7 +98,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 					}
 				}
 			}
-			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
+			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: mint.ID(1),
 				Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"}}}); !errors.Is(err,
 				flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
@@ -117,7 +118,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				})
 			}
 			w.eventually("there is room for more", func() bool { // what the tick has purged
-				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
+				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: mint.ID(1),
 					Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"}}})
 				if err != nil && !errors.Is(err, flowfabric.ErrOutOfMemory) {
 					t.Fatal(err)

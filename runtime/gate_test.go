@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -87,7 +88,7 @@ func TestCapHoldsOverWorkers(t *testing.T) {
 }
 
 func at(partition int) func(*engine.NewExecution) {
-	return func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(uint16(partition % 4)) }
+	return func(x *engine.NewExecution) { x.ID = mint.ID(uint16(partition % 4)) }
 }
 
 // Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room.

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -57,7 +58,7 @@ func TestCompleterBatches(t *testing.T) {
 		send := func(result string) {
 			wg.Go(func() {
 				c.complete(completion{item: engine.Completion{
-					Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}})
+					Fence: flowfabric.Fence{Execution: mint.ID(1)}, Result: []byte(result)}})
 			})
 		}
 		send("first")
@@ -83,7 +84,7 @@ func TestCompleterBatches(t *testing.T) {
 // Two handlers of one execution, an old and a new one, never settle in the same call.
 func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 	q := &completions{}
-	one, two := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)
+	one, two := mint.ID(0), mint.ID(0)
 	for i, id := range []flowfabric.ExecutionID{one, two, one, two} {
 		q.waiting = append(q.waiting,
 			completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
@@ -102,11 +103,11 @@ func TestCompletionBatchBytes(t *testing.T) {
 	q := &completions{}
 	for range 5 {
 		q.waiting = append(q.waiting,
-			completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)},
+			completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: mint.ID(0)},
 				Result: make([]byte, 400<<10)}})
 	}
 	q.waiting = append(q.waiting,
-		completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)},
+		completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: mint.ID(0)},
 			Result: make([]byte, limits.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
@@ -301,7 +302,7 @@ func TestLostReplies(t *testing.T) {
 		"delay": {codes.Completed, 2}, "cancel": {codes.Cancelled, 1},
 	}
 	for in, expected := range want {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+		x := engine.NewExecution{ID: mint.ID(0), Start: flowfabric.Start{Namespace: "default",
 			Lane: "default", Kind: "k"},
 			Payload: []byte(`"` + in + `"`)}
 		if in == "retry" {

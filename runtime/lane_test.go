@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -53,7 +54,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		must.No(w, err)
 		defer c.Close()
 		into := func(lane string, partition int) func(*engine.NewExecution) {
-			return func(x *engine.NewExecution) { x.Lane, x.ID = lane, flowfabric.NewExecutionID(uint16(partition%4)) }
+			return func(x *engine.NewExecution) { x.Lane, x.ID = lane, mint.ID(uint16(partition%4)) }
 		}
 		seen := &started{ids: map[flowfabric.ExecutionID]bool{}}
 		w.start(runtime.Config{Concurrency: 8, Lanes: []string{"default", "open"}}, handler.Bind(greet, seen.run))

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -68,7 +69,7 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 	server, err := embedded.Start(t.Context(), embedded.Config{Logger: quiet})
 	must.No(t, err)
 	t.Cleanup(server.Close)
-	b := &bench{id: flowfabric.NewExecutionID(0)}
+	b := &bench{id: mint.ID(0)}
 	if b.engine, err = engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2,
 		Logger: quiet}); err != nil {
 		t.Fatal(err)

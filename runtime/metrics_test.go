@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -314,7 +315,7 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 			p, batch := uint16(i%4), make([]engine.NewExecution, 100)
 			for k := range batch {
 				name := fmt.Sprintf("%d.%d", i, k)
-				batch[k] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+				batch[k] = engine.NewExecution{ID: mint.ID(p),
 					Start: flowfabric.Start{Namespace: "default", Lane: "default",
 						Kind:    "greet",
 						Creator: name, Tags: map[string]string{"some.tag": name}}, Payload: []byte(`"` + name + `"`)}

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -63,7 +64,7 @@ func newSilent(count uint16, work int) *silent {
 		closed: make(chan struct{}), hanging: make(chan struct{}), names: map[string]enrolled{},
 		enrolled: make(chan engine.Registration, 1000)}
 	for range work {
-		fence := flowfabric.Fence{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
+		fence := flowfabric.Fence{Execution: mint.ID(0), Epoch: 1}
 		s.work = append(s.work, engine.Claim{Route: 1, Fence: fence, Input: []byte(`"x"`)})
 	}
 	return s

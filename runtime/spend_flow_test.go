@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 )
 
@@ -34,7 +35,7 @@ func TestRefusedSpendInFlows(t *testing.T) {
 			const flows, pairs = 2, 4
 			last := []flowfabric.ExecutionID{}
 			for p := range uint16(flows) {
-				id := flowfabric.FlowID(flowfabric.NewExecutionID(p))
+				id := flowfabric.FlowID(mint.ID(p))
 				node := func(name, budget string) engine.FlowMember {
 					return engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: id.Member(name),
 						Payload: []byte(`"` + budget + `"`), Start: testgate.Asks(flowfabric.Start{Namespace: "acme",

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -93,7 +94,7 @@ func (y *treasury) work(wrap func(store) store, log io.Writer,
 // submit creates an execution that may be retried and has budgets.
 func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
 	y.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: namespace,
+	x := engine.NewExecution{ID: mint.ID(1), Start: flowfabric.Start{Namespace: namespace,
 		Lane: "default", Kind: "k"},
 		Payload: []byte(`"` + in + `"`)}
 	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Fixed: true, Initial: time.Millisecond, Max: time.Second}
@@ -470,7 +471,7 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 			})
 			const all = 12
 			for i := range all {
-				x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(i % 2)), Payload: []byte(`""`),
+				x := engine.NewExecution{ID: mint.ID(uint16(i % 2)), Payload: []byte(`""`),
 					Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
 						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.BudgetGate("b")},
 						gates...)...)}

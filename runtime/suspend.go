@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -96,7 +94,7 @@ func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, na
 }
 
 // CloseWaitpoint implements [waits.Opener] under the hold.
-func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
+func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flowfabric.UUID) (already bool, err error) {
 	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		already, err = j.jobs.store.CloseWaitpoint(ctx, f, id)
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
@@ -98,7 +99,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer stop()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+	x := engine.NewExecution{ID: mint.ID(0), Start: flowfabric.Start{Namespace: "default",
 		Lane: "default", Kind: "k"},
 		Payload: []byte(`""`)}
 	if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -73,7 +74,7 @@ func TestManySuspended(t *testing.T) {
 		p := uint16(len(ids) % 4)
 		batch := make([]engine.NewExecution, min(100, count-len(ids)))
 		for i := range batch {
-			batch[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+			batch[i] = engine.NewExecution{ID: mint.ID(p),
 				Start: flowfabric.Start{Namespace: "default", Lane: "default",
 					Kind: "greet"}, Payload: []byte(`"x"`)}
 			ids = append(ids, batch[i].ID)

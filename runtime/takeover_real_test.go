@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -64,7 +65,7 @@ func TestTimersAfterTheOwnerWasKilled(t *testing.T) {
 		for i := range 20 {
 			delay := time.Duration(1+rand.IntN(1000)) * time.Millisecond
 			id := w.submit("x", func(x *engine.NewExecution) {
-				x.ID, x.Delay = flowfabric.NewExecutionID(uint16((round*20+i)%16)), flowfabric.Millis(delay)
+				x.ID, x.Delay = mint.ID(uint16((round*20+i)%16)), flowfabric.Millis(delay)
 			})
 			delays[id] = delay
 		}

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -55,7 +56,7 @@ func TestTimerSetWhileNobodyListens(t *testing.T) {
 				return d.Owner != ""
 			}
 			began, ran := time.Now(), testwait.Running(t)
-			id, set := flowfabric.NewExecutionID(1), make(chan struct{})
+			id, set := mint.ID(1), make(chan struct{})
 			u.set = func(ctx context.Context) {
 				for began := time.Now(); !owned() && time.Since(began) < time.Second/2; {
 					// a loop that does not wait for us has ticked by then

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -94,7 +95,7 @@ func (l *line) starts(n int) (ids []flowfabric.ExecutionID) {
 
 func placed(partition, n int, lane string) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) {
-		x.ID, x.Priority, x.Lane = flowfabric.NewExecutionID(uint16(partition)), n, lane
+		x.ID, x.Priority, x.Lane = mint.ID(uint16(partition)), n, lane
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -19,7 +19,7 @@ func aToken(t testing.TB) Token {
 	t.Helper()
 	var mac [32]byte
 	_, _ = rand.Read(mac[:])
-	token, err := ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", flowfabric.NewExecutionID(1).UUID(), uuid.New(), mac))
+	token, err := ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", ids.UUID(mint.ID(1)), mint.UUID(), mac))
 	must.No(t, err)
 	return token
 }

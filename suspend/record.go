@@ -3,27 +3,25 @@ package suspend
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
 type Waitpoint struct {
-	ID           uuid.UUID `json:"id"`
-	Key          string    `json:"key"`
-	State        string    `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
-	Kid          string    `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
-	Fingerprint  string    `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
-	CreatedAt    time.Time `json:"created_at,omitzero"`
-	ActivatedAt  time.Time `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
-	ExpiresAt    time.Time `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
-	Suspension   uuid.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"the wait on it, now or earlier"`
-	Signals      int       `json:"signals" jsonschema:"number of its signals"`
-	Matched      int       `json:"matched" jsonschema:"number of signals that count for the wait"`
-	LastSignalAt time.Time `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time `json:"closed_at,omitzero"`
-	CloseReason  string    `json:"close_reason,omitempty"`
+	ID           flowfabric.UUID `json:"id"`
+	Key          string          `json:"key"`
+	State        string          `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
+	Kid          string          `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
+	Fingerprint  string          `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
+	CreatedAt    time.Time       `json:"created_at,omitzero"`
+	ActivatedAt  time.Time       `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
+	ExpiresAt    time.Time       `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
+	Suspension   flowfabric.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"the wait on it, now or earlier"`
+	Signals      int             `json:"signals" jsonschema:"number of its signals"`
+	Matched      int             `json:"matched" jsonschema:"number of signals that count for the wait"`
+	LastSignalAt time.Time       `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time       `json:"closed_at,omitzero"`
+	CloseReason  string          `json:"close_reason,omitempty"`
 	// the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
 	RefusedAt time.Time `json:"refused_at,omitzero" see:"operator" jsonschema:"when a token was last refused for it"`
 }
@@ -35,7 +33,7 @@ func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "acti
 type Record struct {
 	State        flowfabric.PublicState `json:"state" jsonschema:"the execution's state now"`
 	Flow         flowfabric.FlowID      `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
-	ID           uuid.UUID              `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
+	ID           flowfabric.UUID        `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
 	Name         string                 `json:"name" jsonschema:"under which the handler waits"`
 	Reason       string                 `json:"reason,omitempty"`
 	Question     *Question              `json:"question,omitempty" see:"viewer" jsonschema:"the question that people see"`

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
@@ -50,7 +48,7 @@ func (s SentSignal) Validate() error {
 // SentSignal is a signal as its sender wrote it. Names, sources and payloads are claims of the sender, who holds the
 // token.
 type SentSignal struct {
-	ID uuid.UUID `json:"-"` // makes a repeat harmless; nil mints one
+	ID flowfabric.UUID `json:"-"` // makes a repeat harmless; nil mints one
 	// 1..128 bytes, not beginning with "__"
 	Name string `json:"name,omitempty" for:"reply" jsonschema:"name of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
 	// ≤ 64 bytes
@@ -72,16 +70,16 @@ type SentSignal struct {
 
 // Delivered answers a delivery.
 type Delivered struct {
-	Signal    uuid.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
-	Effect    Effect    `json:"effect" jsonschema:"its effect on the wait"`
-	Duplicate bool      `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
-	Open      bool      `json:"open" jsonschema:"the waitpoint takes more signals"`
+	Signal    flowfabric.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
+	Effect    Effect          `json:"effect" jsonschema:"its effect on the wait"`
+	Duplicate bool            `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
+	Open      bool            `json:"open" jsonschema:"the waitpoint takes more signals"`
 }
 
 // StoredSignal is a signal as it was accepted.
 type StoredSignal struct {
-	ID             uuid.UUID          `json:"id"`
-	Waitpoint      uuid.UUID          `json:"-"`
+	ID             flowfabric.UUID    `json:"id"`
+	Waitpoint      flowfabric.UUID    `json:"-"`
 	WaitpointKey   string             `json:"waitpoint" jsonschema:"its key"`
 	Name           string             `json:"name"`
 	Category       string             `json:"category,omitempty"`

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"unique"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
@@ -23,13 +22,13 @@ import (
 // again in every run. The zero value opens nothing. Comparable; safe for concurrent use.
 type Token struct {
 	execution flowfabric.ExecutionID
-	waitpoint uuid.UUID
+	waitpoint flowfabric.UUID
 	// "<kid>:<64 hex>". Printers go past methods where a token is in somebody's unexported field; behind a handle
 	// they find an address.
 	secret unique.Handle[string]
 }
 
-func newToken(execution flowfabric.ExecutionID, waitpoint uuid.UUID, secret string) Token {
+func newToken(execution flowfabric.ExecutionID, waitpoint flowfabric.UUID, secret string) Token {
 	return Token{execution, waitpoint, unique.Make(secret)}
 }
 
@@ -62,7 +61,7 @@ func ParseToken(text string) (Token, error) {
 		!lowerHex(mac) || strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}
-	return newToken(flowfabric.MakeExecutionID(uint16(partition), execution), waitpoint, parts[3]), nil
+	return newToken(mint.Join(uint16(partition), execution), flowfabric.UUID(waitpoint), parts[3]), nil
 }
 
 func lowerHex(s string) bool {
@@ -76,7 +75,7 @@ func (t Token) Reveal() string {
 	if t.IsZero() {
 		return ""
 	}
-	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + t.execution.UUID().String() + "." +
+	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + ids.UUID(t.execution).String() + "." +
 		t.waitpoint.String() + "." + t.text()
 }
 
@@ -84,7 +83,7 @@ func (t Token) Reveal() string {
 func (t Token) Execution() flowfabric.ExecutionID { return t.execution }
 
 // Waitpoint is the id of the waitpoint.
-func (t Token) Waitpoint() uuid.UUID { return t.waitpoint }
+func (t Token) Waitpoint() flowfabric.UUID { return t.waitpoint }
 
 // IsZero reports a token that opens nothing.
 func (t Token) IsZero() bool { return t.secret == unique.Handle[string]{} }

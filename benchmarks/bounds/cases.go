@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // boundCase puts a flow together and watches the calls that are dear.
@@ -228,7 +229,7 @@ func (b *bench) children(parent flowfabric.ExecutionID, park bool, first, n int)
 // children: a handler makes as many as it may, waits for them, and is told how they ended; another one ends before
 // they do.
 func children(b *bench) {
-	ids := []flowfabric.ExecutionID{flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)}
+	ids := []flowfabric.ExecutionID{mint.ID(0), mint.ID(0)}
 	_, err := b.e.CreateExecutions(b.ctx, 0, []engine.NewExecution{b.item(ids[0]), b.item(ids[1])})
 	b.no(err)
 	b.take(2)

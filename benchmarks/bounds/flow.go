@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -22,7 +23,7 @@ type graph struct {
 }
 
 func (b *bench) flow() *graph {
-	return &graph{bench: b, id: flowfabric.FlowID(flowfabric.NewExecutionID(0))}
+	return &graph{bench: b, id: flowfabric.FlowID(mint.ID(0))}
 }
 
 func (b *bench) item(id flowfabric.ExecutionID) engine.NewExecution {

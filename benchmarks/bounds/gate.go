@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var gateCases = []boundCase{
@@ -59,7 +60,7 @@ func dimensions(b *bench) {
 	name := b.budgets(1, time.Hour)[0]
 	ids := make([]flowfabric.ExecutionID, 100)
 	for i := range ids {
-		ids[i] = flowfabric.NewExecutionID(0)
+		ids[i] = mint.ID(0)
 	}
 	b.watch("", func() {
 		for i, id := range ids {
@@ -110,7 +111,7 @@ return 1`
 func (b *bench) holds(n int) []engine.Hold {
 	out := make([]engine.Hold, n)
 	for i := range out {
-		out[i] = engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: uint64(i + 1)}
+		out[i] = engine.Hold{Execution: mint.ID(0), Epoch: uint64(i + 1)}
 	}
 	return out
 }
@@ -161,7 +162,7 @@ func gates(b *bench) {
 	b.watch("created", func() {
 		for range 3 {
 			for i := range items {
-				items[i] = b.item(flowfabric.NewExecutionID(0))
+				items[i] = b.item(mint.ID(0))
 				items[i].Budgets, items[i].Quotas = budgets, quotas
 			}
 			_, err := b.e.CreateExecutions(b.ctx, 0, items)
@@ -234,7 +235,7 @@ func attachments(b *bench) {
 		items := make([]engine.NewExecution, n)
 		labels := min(limits.MaxTags, limits.MaxCallTags/n)
 		for i := range items {
-			items[i] = b.item(flowfabric.NewExecutionID(0))
+			items[i] = b.item(mint.ID(0))
 			items[i].Tags = b.labels(labels, i)
 		}
 		b.watch(fmt.Sprintf("%d are created with %d labels each", n, labels), func() {
@@ -274,13 +275,13 @@ func shares(b *bench) {
 	for first := range 10 {
 		items := make([]engine.NewExecution, 0, 100)
 		for i := range 100 {
-			x := b.item(flowfabric.NewExecutionID(0))
+			x := b.item(mint.ID(0))
 			x.Namespace, x.Kind = fmt.Sprint("namespace", i%64), fmt.Sprint("kind", first*100+i)
 			items = append(items, x)
 		}
 		for range 3 {
 			for i := range items {
-				items[i].ID = flowfabric.NewExecutionID(0)
+				items[i].ID = mint.ID(0)
 			}
 			_, err := b.e.CreateExecutions(b.ctx, 0, items)
 			b.no(err)

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -88,7 +89,7 @@ func (b *bench) share() int { return b.o.Items / len(b.lanes) }
 func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	out := make([]engine.NewExecution, n)
 	for i := range out {
-		out[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(l.partition),
+		out[i] = engine.NewExecution{ID: mint.ID(l.partition),
 			Start: flowfabric.Start{Namespace: "default", Lane: "default",
 				Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
 	}

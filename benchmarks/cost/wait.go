@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/google/uuid"
-
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -27,7 +27,7 @@ func (b *bench) wait(ctx context.Context) error {
 	sum := sha256.Sum256([]byte(token))
 	minted := engine.Minted{Key: "go", Kid: "bench", Nonce: "00112233445566778899aabbccddeeff",
 		Digest: hex.EncodeToString(sum[:])}
-	waitpoints := make([][]uuid.UUID, len(b.lanes))
+	waitpoints := make([][]flowfabric.UUID, len(b.lanes))
 	for range rounds {
 		err := b.each(ctx, func(ctx context.Context, l *lane) error {
 			if _, err := b.e.CreateExecutions(ctx, l.partition, b.items(l, held)); err != nil {
@@ -43,10 +43,10 @@ func (b *bench) wait(ctx context.Context) error {
 				waitpoints[l.partition] = waitpoints[l.partition][:0]
 				for _, f := range l.fences {
 					m := minted
-					m.ID = uuid.New()
+					m.ID = mint.UUID()
 					waitpoints[l.partition] = append(waitpoints[l.partition], m.ID)
 					_, err := b.e.SuspendExecution(ctx, f,
-						engine.Suspension{ID: uuid.New(), Name: "go", Reason: "waiting_for_signal",
+						engine.Suspension{ID: mint.UUID(), Name: "go", Reason: "waiting_for_signal",
 							Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}})
 					if err != nil {
 						return err

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -53,7 +54,7 @@ func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 			before := calls()
 			for p := range partitions {
 				if _, err := e.CreateExecutions(t.Context(), uint16(p),
-					[]engine.NewExecution{{ID: flowfabric.NewExecutionID(uint16(p)),
+					[]engine.NewExecution{{ID: mint.ID(uint16(p)),
 						Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "bench",
 							Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}}); err != nil {
 					t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -318,7 +319,7 @@ func (m *constants) create(ctx context.Context, n int) error {
 		part := all[:min(len(all), maxBatch)]
 		all = all[len(part):]
 		for i := range part {
-			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+			part[i] = engine.NewExecution{ID: mint.ID(0),
 				Start: flowfabric.Start{Namespace: "default", Lane: "default",
 					Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: make([]byte, 256)}
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -172,7 +174,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 		checked("doctor", exitOK, doctor.OK, true)
-		srv.Do("ZADD", "ff:{fp:0}:done", "1", flowfabric.NewExecutionID(0).UUID().String())
+		srv.Do("ZADD", "ff:{fp:0}:done", "1", ids.UUID(mint.ID(0)).String())
 		checked("doctor", exitFailed, doctor.Fail, true)
 		checked("doctor --indexes=false", exitOK, doctor.Skip, false)
 		srv.Do("EVAL", "for i = 1, 10001 do redis.call('SET', 'other:' .. i, '1') end", "0")

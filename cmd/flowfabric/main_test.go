@@ -22,6 +22,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -131,7 +132,7 @@ func promote(t *testing.T, eng *engine.Engine, partition uint16) {
 	t.Helper()
 	ctx := t.Context()
 	item := engine.NewExecution{
-		ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: limits.DefaultNamespace,
+		ID: mint.ID(partition), Start: flowfabric.Start{Namespace: limits.DefaultNamespace,
 			Lane: limits.DefaultLane,
 			Kind: "greet", Delay: flowfabric.Millis(50 * time.Millisecond)}, Payload: []byte("{}"),
 	}

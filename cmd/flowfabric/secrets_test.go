@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sourcegraph/conc"
 	"go.uber.org/fx"
@@ -28,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -287,8 +287,8 @@ func TestNoErrorShowsATokenKey(t *testing.T) {
 // No part of a waitpoint's token is shown when it is not taken, by what reads tokens or by what reads something else.
 func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 	t.Setenv("FLOWFABRIC_URL", "redis://127.0.0.1:1")
-	id := flowfabric.NewExecutionID(3)
-	whole := "3." + id.UUID().String() + "." + id.UUID().String() + ".k1:" + canaryMAC
+	id := mint.ID(3)
+	whole := "3." + ids.UUID(id).String() + "." + ids.UUID(id).String() + ".k1:" + canaryMAC
 	for _, text := range []string{
 		whole, whole[:len(whole)-1], whole + "0", strings.ToUpper(whole), "3." + whole, whole[2:], canaryMAC,
 		"k1:" + canaryMAC, canaryMAC[:40], strings.Replace(whole, "k1", "", 1), strings.Replace(whole, ":", ".", 1),
@@ -298,7 +298,8 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 		token, err := suspend.ParseToken(text)
 		said.say(err)
 		fmt.Fprintf(&said, "%v %+v %#v %s\n", token, token, token, struct{ T suspend.Token }{token})
-		if strings.Contains(text, id.UUID().String()) { // else it is not to be told from any other text that is no id
+		if strings.Contains(text,
+			ids.UUID(id).String()) { // else it is not to be told from any other text that is no id
 			_, err = flowfabric.ParseExecutionID(text)
 			said.say(err)
 			_, err = ids.ParseUUID(text)
@@ -335,7 +336,7 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 // refusing takes no signal.
 type refusing struct{}
 
-func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, uuid.UUID, string,
+func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, flowfabric.UUID, string,
 	suspend.SentSignal) (suspend.Delivered, error) {
 	return suspend.Delivered{}, errors.New("refused")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -234,7 +235,7 @@ func TestFlows(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 	}
-	nobody, err := client.Submit(ctx, c, PrintReport, flowfabric.NewExecutionID(0))
+	nobody, err := client.Submit(ctx, c, PrintReport, mint.ID(0))
 	must(t, err)
 	if _, err := nobody.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) || !strings.Contains(err.Error(),
 		"execution_not_found") {

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -57,7 +56,7 @@ func (l *ledger) token(ctx context.Context, who string) (suspend.Token, error) {
 }
 
 // owner is the approver whom a waitpoint belongs to.
-func (l *ledger) owner(waitpoint uuid.UUID) string {
+func (l *ledger) owner(waitpoint flowfabric.UUID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for who, token := range l.tokens {

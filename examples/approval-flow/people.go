@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -70,7 +69,7 @@ type desk struct {
 }
 
 // DeliverSignal implements [approval.Deliverer].
-func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	g suspend.SentSignal) (suspend.Delivered, error) {
 	done, err := d.client.DeliverSignal(ctx, id, waitpoint, digest, g)
 	if err != nil {
@@ -91,7 +90,7 @@ func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, wai
 }
 
 // ReadQuestion lets an answered link show its answer.
-func (d *desk) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (d *desk) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	return d.client.ReadQuestion(ctx, id, waitpoint, digest)
 }
@@ -107,7 +106,7 @@ func (s *show) people(ctx context.Context) error {
 		links = append(links, approval.Link(s.page, token))
 	}
 	waiting, err := s.suspended(ctx)
-	if err != nil || waiting.ID == uuid.Nil {
+	if err != nil || waiting.ID.IsZero() {
 		return err
 	}
 	s.view.line("suspended", "The release waits, and holds nothing: no slot, no lease, no goroutine.")

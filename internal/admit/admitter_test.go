@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -66,7 +65,7 @@ func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 			t.Fatalf("%v after %q", err, dies.names)
 		}
 		same(w, "given back", w.used("b"), 0)
-		w.no2(w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: uuid.New()}))
+		w.no2(w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: mint.UUID()}))
 		f := spend(50, 50)
 		same(w, "told again", w.deliver(0), 1)
 		same(w, "used", w.used("b"), 50)

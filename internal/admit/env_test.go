@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -143,7 +144,7 @@ func (w *env) budget(b admission.Budget) flowfabric.Gate {
 // create makes an execution in a partition.
 func (w *env) create(partition uint16, gates ...flowfabric.Gate) flowfabric.ExecutionID {
 	w.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Payload: []byte("{}"),
+	x := engine.NewExecution{ID: mint.ID(partition), Payload: []byte("{}"),
 		Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}, gates...)}
 	created, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x})
 	w.no(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -73,7 +74,7 @@ func TestReleaseWakesABoundedNumber(t *testing.T) {
 			w.quota(admission.Quota{Name: n, Cap: 100})
 			var all []engine.Hold
 			for i := range uint64(100) {
-				all = append(all, engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: i + 1})
+				all = append(all, engine.Hold{Execution: mint.ID(0), Epoch: i + 1})
 				items = append(items, engine.Released{Quota: n, Hold: all[i], Ran: true})
 			}
 			_, err := w.e.Admit(w.ctx, n, 0, 1, 10*time.Minute, all)
@@ -154,7 +155,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(lane, kind string) {
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte("{}"),
+			x := engine.NewExecution{ID: mint.ID(0), Payload: []byte("{}"),
 				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: lane, Kind: kind}, g)}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
 			w.no(err)
@@ -184,7 +185,7 @@ func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte("{}"),
+			x := engine.NewExecution{ID: mint.ID(0), Payload: []byte("{}"),
 				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k",
 					Deadline: flowfabric.Millis(deadline)}, gates...)}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})

@@ -20,7 +20,7 @@ var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit"},
 	{"."},
-	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1"},
+	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/valid", "internal/option"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waitwords", "schedule"},

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -309,10 +308,10 @@ func (b *Booth) Park(within time.Duration) (*client.Execution[Verdict], suspend.
 	b.Helper()
 	x := Submit(b.Ctx, b.T, b.Client, "tides")
 	held := Claim(b.Ctx, b.T, b.Engine, x.ID())
-	m, token, err := b.Ring.Reissue(x.ID(), uuid.New(), "release")
+	m, token, err := b.Ring.Reissue(x.ID(), mint.UUID(), "release")
 	must.No(b, err)
 	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence,
-		engine.Suspension{ID: uuid.New(), Name: "release", Reason: "waiting_for_approval", Timeout: within,
+		engine.Suspension{ID: mint.UUID(), Name: "release", Reason: "waiting_for_approval", Timeout: within,
 			Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}}); err != nil {
 		b.Fatal(err)
 	}

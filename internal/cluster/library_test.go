@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -90,7 +91,7 @@ func TestLibraryBesideADeadNode(t *testing.T) {
 	e := w.open() // knows the node
 	dead.Kill()
 	w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Start: flowfabric.Start{Namespace: "default",
+	x := engine.NewExecution{ID: mint.ID(one), Start: flowfabric.Start{Namespace: "default",
 		Lane: "default", Kind: "k"}}
 	if _, err := e.CreateExecutions(w.ctx, one, []engine.NewExecution{x}); err != nil {
 		t.Errorf("beside a dead replica: %v", err)
@@ -165,7 +166,7 @@ func (w *env) clients(s *testserver.Server, name string) (list []map[string]stri
 
 func (w *env) create(p uint16) flowfabric.ExecutionID {
 	w.Helper()
-	id := flowfabric.NewExecutionID(p)
+	id := mint.ID(p)
 	created, err := w.engine.CreateExecutions(w.ctx, p,
 		[]engine.NewExecution{{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}})
 	w.no(err)

@@ -163,7 +163,7 @@ func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
 			if a.err != nil || a.ID != calls[1].IDs[i] || a.ID.Partition() != calls[1].Partition {
 				t.Errorf("answer %d: %v, %v; want id %s", i, a.ID, a.err, calls[1].IDs[i])
 			}
-			if i > 0 && a.ID.UUID().String() <= answers[i].ID.UUID().String() {
+			if i > 0 && ids.UUID(a.ID).String() <= ids.UUID(answers[i].ID).String() {
 				t.Errorf("ids are not in order of submission: %s after %s", a.ID, answers[i].ID)
 			}
 		}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // maxBatchBytes leaves room for framing below the 1 MiB of a call; a larger single item travels alone.
@@ -47,7 +49,7 @@ func (c *Coalescer) form(l *shard, items []*Entry) batch {
 	}
 	for _, p := range items {
 		p.sent, p.try = true, b.try
-		p.Sub.Item.ID = flowfabric.MakeExecutionID(b.partition, p.Sub.Item.ID.UUID())
+		p.Sub.Item.ID = mint.Join(b.partition, ids.UUID(p.Sub.Item.ID))
 	}
 	return b
 }

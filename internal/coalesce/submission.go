@@ -3,9 +3,9 @@ package coalesce
 import (
 	"github.com/google/uuid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // Submission is one input on its way to the server.
@@ -51,9 +51,9 @@ func (c *Coalescer) identify(sub *Submission) {
 		}
 		partition, x.KeyID = named(c.cfg.Partitions, x.Namespace, x.Kind, x.Key.Text)
 	}
-	id := x.ID.UUID()
+	id := ids.UUID(x.ID)
 	if id == uuid.Nil {
 		id = uuid.Must(uuid.NewV7())
 	}
-	x.ID = flowfabric.MakeExecutionID(partition, id)
+	x.ID = mint.Join(partition, id)
 }

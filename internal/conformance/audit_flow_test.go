@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
@@ -88,8 +89,9 @@ func (w *env) shapes() shapes {
 // that was renewed is looked at.
 func (s shapes) without() []string {
 	out := []string{":fx:", ":fo:", ":fu:", ":backlog", `:sessions "flow~`, "root tally"}
-	for _, id := range []string{s.staged.id.UUID().String(), s.race.id.UUID().String(), s.ended.id.UUID().String(),
-		s.failed.id.UUID().String(), s.cancelled.id.UUID().String(), s.parent.UUID().String()} {
+	for _, id := range []string{ids.UUID(s.staged.id).String(), ids.UUID(s.race.id).String(),
+		ids.UUID(s.ended.id).String(),
+		ids.UUID(s.failed.id).String(), ids.UUID(s.cancelled.id).String(), ids.UUID(s.parent).String()} {
 		out = append(out, ":fw:"+id+` "vn"`)
 	}
 	return out
@@ -125,7 +127,7 @@ func (v *vandal) flow() {
 		slices.Sort(list)
 		return list
 	}
-	nobody := v.item().ID.UUID().String()
+	nobody := ids.UUID(v.item().ID).String()
 	member := func(field string) (string, string) {
 		var list []string
 		for key, h := range v.d.Hashes {
@@ -217,11 +219,11 @@ func (v *vandal) flow() {
 
 // damages are those that an audit of flows repairs.
 func (s shapes) damages(w *env) map[string][]string {
-	r, id := string(w.k), func(g *graph, node string) string { return g.id.Member(node).UUID().String() }
-	race, failed, ended := s.race.id.UUID().String(), s.failed.id.UUID().String(), s.ended.id.UUID().String()
-	two, all, parent := id(s.race, "two"), id(s.race, "all"), s.parent.UUID().String()
-	x := s.parent.Child("wait", "x").UUID().String()
-	work := "c:" + s.cancelled.id.UUID().String()
+	r, id := string(w.k), func(g *graph, node string) string { return ids.UUID(g.id.Member(node)).String() }
+	race, failed, ended := ids.UUID(s.race.id).String(), ids.UUID(s.failed.id).String(), ids.UUID(s.ended.id).String()
+	two, all, parent := id(s.race, "two"), id(s.race, "all"), ids.UUID(s.parent).String()
+	x := ids.UUID(s.parent.Child("wait", "x")).String()
+	work := "c:" + ids.UUID(s.cancelled.id).String()
 	return map[string][]string{
 		"a blocked one that is not filed":     {"ZREM " + r + ":blocked " + two},
 		"a blocked one filed at another time": {"ZINCRBY " + r + ":blocked 7 " + two},
@@ -241,7 +243,7 @@ func (s shapes) damages(w *env) map[string][]string {
 		"a child that was not told": {"HSET " + r + ":fc:" + parent + " " + x + " .,,x",
 			"record " + parent + " wt=all\x1e3\x1e0\x1e0\x1erun\x1ep\x1ecancel"},
 		"a wait that was not counted":      {"record " + parent + " wt=all\x1e3\x1e0\x1e0\x1erun\x1ep\x1ecancel"},
-		"a root that nobody would release": {"DEL " + r + ":fu:" + s.staged.id.UUID().String()},
+		"a root that nobody would release": {"DEL " + r + ":fu:" + ids.UUID(s.staged.id).String()},
 		"work that is not filed":           {"ZREM " + r + ":backlog " + work},
 		"an entry of no work":              {"ZADD " + r + ":backlog 5 u:" + two},
 		"lost work":                        {"ZREM " + r + ":backlog " + work, "HDEL " + r + ":work " + work},
@@ -310,11 +312,11 @@ var auditFlowScenarios = []scenario{
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", []string{"a"},
 			ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
-		b, c := g.id.Member("b").UUID(), g.id.Member("c").UUID()
+		b, c := ids.UUID(g.id.Member("b")), ids.UUID(g.id.Member("c"))
 		w.editRecord(b, func(f fields) { f["s"] = "R3f" })
 		w.editRecord(c, func(f fields) { f["s"] = "R3f" })
 		w.editLinks(c, func(l *record.Links) {
-			l.Group, l.Edges[g.id.Member("a").UUID().String()] = "all 0 run 1 0 1 0 i", "f,,from-a"
+			l.Group, l.Edges[ids.UUID(g.id.Member("a")).String()] = "all 0 run 1 0 1 0 i", "f,,from-a"
 		})
 		id := w.create(kind("node"))
 		f := g.w.one(id).Fence
@@ -323,7 +325,7 @@ var auditFlowScenarios = []scenario{
 		_, err := w.e.WaitChildren(w.ctx, f, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
 			Children: []engine.FlowMember{{NewExecution: x, Node: "x"}}})
 		w.no(err)
-		w.editRecord(id.UUID(), func(f fields) { delete(f, "wt") })
+		w.editRecord(ids.UUID(id), func(f fields) { delete(f, "wt") })
 		r := w.audit(true)
 		same(w, "repaired all", r.Sound, true)
 		w.quiet = false
@@ -343,20 +345,21 @@ var auditFlowScenarios = []scenario{
 			}
 			g.node("new", []string{"fast"}, ofNodes).node("orphan", []string{"gone"}, ofNodes).submit(engine.SealClosed)
 			c := g.claim()
-			id := func(node string) string { return g.id.Member(node).UUID().String() }
+			id := func(node string) string { return ids.UUID(g.id.Member(node)).String() }
 			for _, node := range []string{"fast", "gone"} { // the work of the end is lost
-				w.editLinks(g.id.Member(node).UUID(), func(l *record.Links) { l.To = nil })
+				w.editLinks(ids.UUID(g.id.Member(node)), func(l *record.Links) { l.To = nil })
 			}
 			g.complete(c["fast"], "f")
 			g.complete(c["gone"], "g")
 			g.are(flowfabric.WaitingChildren, "new", "orphan", "n0", "n59")
 			// What is left of an upstream that was purged although others wait for it: its tombstone.
-			w.set("SET", w.k.Tombstone(g.id.Member("gone").UUID()), "T1 "+strconv.FormatInt(w.now()+86400000, 10)+" ",
+			w.set("SET", w.k.Tombstone(ids.UUID(g.id.Member("gone"))), "T1 "+strconv.FormatInt(w.now()+86400000,
+				10)+" ",
 				"PX", "86400000")
-			w.set("DEL", w.k.Core(g.id.Member("gone").UUID()), w.k.Result(g.id.Member("gone").UUID(), 1))
+			w.set("DEL", w.k.Core(ids.UUID(g.id.Member("gone"))), w.k.Result(ids.UUID(g.id.Member("gone")), 1))
 			w.set("ZREM", w.k.Done(), id("gone"))
-			w.set("ZREM", w.k.Members(g.id.UUID()), id("gone"))
-			w.set("HINCRBY", w.k.Flow(g.id.UUID()), "pu", "1")
+			w.set("ZREM", w.k.Members(ids.UUID(g.id)), id("gone"))
+			w.set("HINCRBY", w.k.Flow(ids.UUID(g.id)), "pu", "1")
 			r := w.audit(true)
 			if !r.Sound || r.Kinds[engine.FindingMissing] < 3 {
 				w.Fatalf("found %s", found(r))
@@ -375,9 +378,9 @@ var auditFlowScenarios = []scenario{
 			g.node(fmt.Sprint("n", i), nil, ofNodes)
 		}
 		g.submit(engine.SealClosed)
-		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "-3")
+		w.set("HINCRBY", w.k.Flow(ids.UUID(g.id)), "mw", "-3")
 		look := func(repair bool, between func()) (pages int, last engine.AuditedFlow, list []flowfabric.Finding) {
-			last = engine.AuditedFlow{ID: g.id.UUID()}
+			last = engine.AuditedFlow{ID: ids.UUID(g.id)}
 			for !last.Done && !last.Busy {
 				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, repair, []engine.AuditedFlow{last})
 				w.no(err)
@@ -400,10 +403,10 @@ var auditFlowScenarios = []scenario{
 			eq(list[0].Detail, "246 counted, 249 found"))
 		w.quiet = false
 		w.check()
-		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
+		w.set("HINCRBY", w.k.Flow(ids.UUID(g.id)), "mw", "2")
 		w.all("the audit repairs it", eq(w.audit(true).Kinds[engine.FindingCount], 1), eq(w.audit(true).Repaired, 0))
 		w.check()
-		members, lost := w.k.Members(g.id.UUID()), g.id.Member("n249").UUID().String()
+		members, lost := w.k.Members(ids.UUID(g.id)), ids.UUID(g.id.Member("n249")).String()
 		w.set("ZREM", members, lost)
 		w.audit(true)
 		n, err := w.do("ZSCORE", members, lost).AsFloat64()
@@ -416,10 +419,10 @@ var auditFlowScenarios = []scenario{
 			g.node(fmt.Sprint("n", i), nil, ofNodes)
 		}
 		g.submit(engine.SealClosed)
-		version, _ := w.do("HGET", w.k.Flow(g.id.UUID()), "vn").ToString()
+		version, _ := w.do("HGET", w.k.Flow(ids.UUID(g.id)), "vn").ToString()
 		for _, x := range [][2]string{{"1", ""}, {"100", ""}, {"1", "0 1 0 0 0 0 0 0 0 0 0 0 1 1"},
 			{"0", "0 1 0 0 0 0 0 0 0 0 0 0 1 1"}} {
-			a := w.fcall("ff_audit_flows", proto, "1", "1", g.id.UUID().String(), x[0], cmp.Or(version, "0"), x[1])
+			a := w.fcall("ff_audit_flows", proto, "1", "1", ids.UUID(g.id).String(), x[0], cmp.Or(version, "0"), x[1])
 			same(w, "next "+x[0]+", seen "+x[1], a.code, "invalid_input")
 			w.check()
 		}
@@ -508,13 +511,13 @@ var auditFlowScenarios = []scenario{
 			}
 			g.node("end", ups, ofNodes).node("lone", []string{"r0"}, ofNodes).node("sound", []string{"r0"},
 				ofNodes).submit(engine.SealClosed)
-			w.set("DEL", w.k.Links(g.id.Member("end").UUID()))
-			w.set("SET", w.k.Links(g.id.Member("lone").UUID()), "no links")
+			w.set("DEL", w.k.Links(ids.UUID(g.id.Member("end"))))
+			w.set("SET", w.k.Links(ids.UUID(g.id.Member("lone"))), "no links")
 			for _, repair := range []bool{false, true} {
 				r := w.audit(repair)
 				w.all("lost", eq(r.Lost >= 2, true),
-					eq(strings.Contains(found(r), g.id.Member("end").UUID().String()), true),
-					eq(strings.Contains(found(r), g.id.Member("lone").UUID().String()), true))
+					eq(strings.Contains(found(r), ids.UUID(g.id.Member("end")).String()), true),
+					eq(strings.Contains(found(r), ids.UUID(g.id.Member("lone")).String()), true))
 			}
 			g.complete(g.claim()["r0"], "")
 			g.are(flowfabric.WaitingChildren, "end", "lone")
@@ -527,7 +530,7 @@ var auditFlowScenarios = []scenario{
 		w.settleTime()
 		g.are(flowfabric.Completed, "a")
 		same(w, "pinned", found(w.audit(true)), "")
-		w.set("ZINCRBY", w.k.Done(), "999999999", g.id.Member("a").UUID().String())
+		w.set("ZINCRBY", w.k.Done(), "999999999", ids.UUID(g.id.Member("a")).String())
 		same(w, "too far", w.audit(true).Kinds[engine.FindingScore], 1)
 		w.check()
 	}},

@@ -110,7 +110,7 @@ func (v *vandal) gates() {
 			{"HDEL", root, "spaces"}, {"HDEL", root, "mixed"}}[v.r.IntN(5)]...)
 	case 6:
 		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"},
-			{"b", "acme " + v.item().ID.UUID().String() + " lost"}}[v.r.IntN(3)]...)...)
+			{"b", "acme " + ids.UUID(v.item().ID).String() + " lost"}}[v.r.IntN(3)]...)...)
 	case 7:
 		for key, core := range v.d.Hashes {
 			if id, ok := strings.CutPrefix(key, ":x:"); ok && core["s"][:1] != "G" {
@@ -194,9 +194,9 @@ var auditGateScenarios = []scenario{
 				names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "CLASS",
 					"c"+s.route[:len(s.route)-9], "NUMBER", s.route[:len(s.route)-9], "TURNSSHUT",
 					s.shut[:len(s.shut)-9]+":default", "TURNS", s.route[:len(s.route)-9]+":default", "SHUT", s.shut,
-					"SESSION", s.worker.session, "OTHER", other.session, "GRANTED", s.granted.UUID().String(),
-					"WAITING", s.waiting.UUID().String(), "PAUSED",
-					s.paused.UUID().String())
+					"SESSION", s.worker.session, "OTHER", other.session, "GRANTED", ids.UUID(s.granted).String(),
+					"WAITING", ids.UUID(s.waiting).String(), "PAUSED",
+					ids.UUID(s.paused).String())
 				w.quiet = true
 				w.inflict(names.Replace(x.damage))
 				if len(w.violations(w.dump())) == 0 {
@@ -271,7 +271,7 @@ var auditGateScenarios = []scenario{
 		w.set("XDEL", w.k.Outbox(), x.ID)
 		w.set("XADD", w.k.Outbox(), "*", "z", "what", "q", x.FieldValues["q"])
 		for range 150 {
-			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+w.item().ID.UUID().String()+" failed 7")
+			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+ids.UUID(w.item().ID).String()+" failed 7")
 		}
 		w.set("XADD", w.k.Outbox(), "*", "q", "one more")
 		if _, _, err := w.e.ReadOutbox(w.ctx, w.p, ""); err == nil {

@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
@@ -225,8 +226,8 @@ var auditScenarios = []scenario{
 			w.quiet = false
 		}},
 	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *env) {
-		ids := w.createN(5)
-		odd := w.item().ID.UUID().String()
+		list := w.createN(5)
+		odd := ids.UUID(w.item().ID).String()
 		w.set("SET", string(w.k)+":x:"+odd, "x")
 		w.set("DEL", w.k.Queue("1"), w.k.Parked())
 		w.set("SET", w.k.Parked(), "x")
@@ -237,15 +238,17 @@ var auditScenarios = []scenario{
 		w.no(err)
 		same(w, "set aside", kept, 2)
 		w.check()
-		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
+		same(w, "claimed", len(w.worker("w1").claim(9)), len(list))
 	}},
 	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *env) {
 		wrong := func(id flowfabric.ExecutionID) { // a core of another type
-			w.set("DEL", w.k.Core(id.UUID()))
-			w.set("RPUSH", w.k.Core(id.UUID()), "x")
+			w.set("DEL", w.k.Core(ids.UUID(id)))
+			w.set("RPUSH", w.k.Core(ids.UUID(id)), "x")
 		}
 		garbage := func(field string) func(flowfabric.ExecutionID) {
-			return func(id flowfabric.ExecutionID) { w.editRecord(id.UUID(), func(f fields) { f[field] = "soon" }) }
+			return func(id flowfabric.ExecutionID) {
+				w.editRecord(ids.UUID(id), func(f fields) { f[field] = "soon" })
+			}
 		}
 		for what, x := range map[string]struct {
 			opts   []option
@@ -324,7 +327,7 @@ var auditScenarios = []scenario{
 			{"du", "", "state R2af without field delay_until"},
 		} {
 			id := w.create(delay(time.Hour))
-			w.editRecord(id.UUID(), func(f fields) {
+			w.editRecord(ids.UUID(id), func(f fields) {
 				if f[x.field] = x.value; x.value == "" {
 					delete(f, x.field)
 				}
@@ -350,8 +353,8 @@ var auditScenarios = []scenario{
 		run: func(w *env) {
 			w.quiet = true
 			id := w.create(key("aside", time.Hour))
-			w.set("DEL", w.k.Core(id.UUID()))
-			w.set("RPUSH", w.k.Core(id.UUID()), "x")
+			w.set("DEL", w.k.Core(ids.UUID(id)))
+			w.set("RPUSH", w.k.Core(ids.UUID(id)), "x")
 			keyed, err := w.below(string(w.k), ":y:*")
 			w.no(err)
 			w.audit(true)
@@ -391,7 +394,7 @@ var auditScenarios = []scenario{
 	}},
 	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *env) {
 		id := w.create()
-		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
+		w.set("ZREM", w.k.Queue("1"), ids.UUID(id).String())
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
 		w.unchanged("an audit of a frozen partition", func() {
 			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
@@ -533,7 +536,7 @@ func (w *env) populate(n int) (without []string) {
 		}
 		x := w.state(code, opts...)
 		if code == "A3" {
-			without = append(without, `:alarms "`+x.id.UUID().String()+`"`)
+			without = append(without, `:alarms "`+ids.UUID(x.id).String()+`"`)
 		}
 	}
 	var ids []flowfabric.ExecutionID
@@ -594,7 +597,7 @@ func (v *vandal) strike() {
 		v.d, v.left = v.dump(), 25
 	}
 	root, sets := string(v.k), v.zsets()
-	ids := []string{v.item().ID.UUID().String()} // of nobody
+	ids := []string{ids.UUID(v.item().ID).String()} // of nobody
 	for key := range v.d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			ids = append(ids, id)

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // takes waits for an execution that is cancelled when nobody waits for it any more, and for one that is not.
@@ -50,7 +51,7 @@ var awaitCancelScenarios = []scenario{
 				g.ends(flowfabric.FlowCancelled)
 				same(w, what, there.read(left).State.Public, flowfabric.Waiting)
 				spread(w, there)
-				same(w, "list", len(there.hash(there.k.Awaiting(g.id.Member("b").UUID()))), 0)
+				same(w, "list", len(there.hash(there.k.Awaiting(ids.UUID(g.id.Member("b"))))), 0)
 			}
 		}
 	}},

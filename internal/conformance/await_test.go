@@ -15,7 +15,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // neighbour is another partition, empty and booted; in a cluster of several primaries it is on another one.
@@ -69,12 +71,12 @@ func (x *waiter) lists(mode engine.WaitMode, others map[string]flowfabric.Execut
 	x.Helper()
 	q := engine.ChildWait{Name: x.wait(), Mode: mode}
 	names := slices.Sorted(maps.Keys(others))
-	var ids []flowfabric.ExecutionID
+	var made []flowfabric.ExecutionID
 	for _, name := range names {
-		ids = append(ids, others[name])
+		made = append(made, others[name])
 	}
 	var err error
-	q.Others, err = x.e.CheckAwaited(x.ctx, x.id, ids)
+	q.Others, err = x.e.CheckAwaited(x.ctx, x.id, made)
 	x.no(err)
 	for i, name := range names {
 		q.Others[i].Node = name
@@ -127,7 +129,7 @@ func outcomeWords(kids []engine.ChildOutcome) map[string]string {
 
 // elsewhere is an execution of another partition, as functions name it.
 func elsewhere(id flowfabric.ExecutionID, name string) string {
-	return fmt.Sprintf("%d.%s", (id.Partition()+1)%partitions, id.Child("elsewhere", name).UUID())
+	return fmt.Sprintf("%d.%s", (id.Partition()+1)%partitions, ids.UUID(id.Child("elsewhere", name)))
 }
 
 // spread delivers the outboxes of partitions, as the owners of their ticks do, until all are empty.
@@ -290,13 +292,13 @@ func randomWaits(w, other *env, r *rand.Rand) {
 	for _, x := range waiters {
 		claim(x)
 		if asleep[x] {
-			x.Fatalf("%s waits for ever, in %s: %v", x.id, x.core(x.id)["s"], x.hash(x.k.Children(x.id.UUID())))
+			x.Fatalf("%s waits for ever, in %s: %v", x.id, x.core(x.id)["s"], x.hash(x.k.Children(ids.UUID(x.id))))
 		}
 		x.no(x.complete(x.fence, "").Err)
 	}
 	spread(w, other)
 	for _, id := range all {
-		same(w, "left behind", len(home[id].hash(home[id].k.Awaiting(id.UUID()))), 0)
+		same(w, "left behind", len(home[id].hash(home[id].k.Awaiting(ids.UUID(id)))), 0)
 	}
 }
 
@@ -318,25 +320,25 @@ var awaitScenarios = []scenario{
 			for _, there := range []*env{w, other} {
 				w.reset()
 				other.reset()
-				ids := map[string]flowfabric.ExecutionID{"a": there.create(lane("a"), deadline(time.Hour)),
+				made := map[string]flowfabric.ExecutionID{"a": there.create(lane("a"), deadline(time.Hour)),
 					"b": there.create(lane("b")), "c": there.create(lane("c"))}
 				x := w.waiter(timeout(24 * time.Hour))
-				x.waits(c.mode, ids)
+				x.waits(c.mode, made)
 				w.code(x.id, "S8")
 				spread(w, there)
-				for _, id := range ids {
+				for _, id := range made {
 					same(w, "knows", there.core(id)["aw"], "1")
 				}
 				for i := range c.ends {
 					w.code(x.id, "S8")
-					there.ended(ids[string("abc"[i])], c.ends[i])
+					there.ended(made[string("abc"[i])], c.ends[i])
 					spread(w, there)
 				}
 				w.code(x.id, "R1i")
 				same(w, c.ends, x.told(), c.wants)
 				spread(w, there)
-				for name, id := range ids { // nobody is left on a list
-					same(w, "list of "+name, len(there.hash(there.k.Awaiting(id.UUID()))), 0)
+				for name, id := range made { // nobody is left on a list
+					same(w, "list of "+name, len(there.hash(there.k.Awaiting(ids.UUID(id)))), 0)
 				}
 			}
 		}
@@ -439,7 +441,7 @@ var awaitScenarios = []scenario{
 			}
 			_, err := w.e.Await(w.ctx, other.p, over, false)
 			w.no(err)
-			return len(other.hash(other.k.Awaiting(a.UUID())))
+			return len(other.hash(other.k.Awaiting(ids.UUID(a))))
 		}(), 1)
 		other.ended(a, '+')
 		spread(w, other)
@@ -470,7 +472,7 @@ var awaitScenarios = []scenario{
 				x.lists(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
 			}
 			spread(w, other)
-			same(w, how+": it is awaited", len(other.hash(other.k.Awaiting(a.UUID()))), 1)
+			same(w, how+": it is awaited", len(other.hash(other.k.Awaiting(ids.UUID(a)))), 1)
 			switch how {
 			case "other wait":
 				_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
@@ -493,7 +495,7 @@ var awaitScenarios = []scenario{
 			w.check()
 			spread(w, other)
 			w.all(how+": it is awaited", eq(other.core(a)["aw"], ""),
-				eq(len(other.hash(other.k.Awaiting(a.UUID()))), 0))
+				eq(len(other.hash(other.k.Awaiting(ids.UUID(a)))), 0))
 			other.ended(a, '+')
 			same(w, how+": nobody is told", other.noticed(), 0)
 		}
@@ -505,7 +507,7 @@ var awaitScenarios = []scenario{
 		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
 		spread(w, other)
 		w.all("awaited", eq(found(other.audit(true)), ""), eq(other.core(a)["aw"], "1"))
-		other.set("DEL", other.k.Awaiting(a.UUID()))
+		other.set("DEL", other.k.Awaiting(ids.UUID(a)))
 		same(w, "found", strings.Contains(found(other.audit(true)), "awaited, and by nobody"), true)
 		same(w, "mark", other.core(a)["aw"], "")
 		w.cancel(x.id)
@@ -561,19 +563,20 @@ var awaitScenarios = []scenario{
 	{name: "what cannot be waited for is refused before the wait", run: func(w *env) {
 		other := w.neighbour()
 		x := w.waiter()
-		check := func(ids ...flowfabric.ExecutionID) error {
-			_, err := w.e.CheckAwaited(w.ctx, x.id, ids)
+		check := func(made ...flowfabric.ExecutionID) error {
+			_, err := w.e.CheckAwaited(w.ctx, x.id, made)
 			return err
 		}
-		nobody := flowfabric.MakeExecutionID(other.p, flowfabric.NewExecutionID(1).UUID())
-		w.refuses("nobody", flowfabric.ErrNotFound, nobody.UUID().String(), func() error { return check(nobody) })
+		nobody := mint.Join(other.p, ids.UUID(mint.ID(1)))
+		w.refuses("nobody", flowfabric.ErrNotFound, ids.UUID(nobody).String(), func() error { return check(nobody) })
 		purged := other.create()
 		other.cancel(purged)
 		_, err := other.e.PurgeExecution(other.ctx, purged, 24*time.Hour)
 		w.no(err)
-		w.refuses("purged", flowfabric.ErrResultPurged, purged.UUID().String(), func() error { return check(purged) })
+		w.refuses("purged", flowfabric.ErrResultPurged, ids.UUID(purged).String(),
+			func() error { return check(purged) })
 		w.is(check(x.id), denied.SelfEdge)
-		w.is(check(flowfabric.MakeExecutionID(partitions, nobody.UUID())), flowfabric.ErrInvalidInput)
+		w.is(check(mint.Join(partitions, ids.UUID(nobody))), flowfabric.ErrInvalidInput)
 		w.refuses("itself", denied.SelfEdge, "a", func() error {
 			return w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 				Others: []engine.ChildOutcome{{ID: x.id, Node: "a"}}})
@@ -588,22 +591,22 @@ var awaitScenarios = []scenario{
 		w.is(err, denied.Cycle)
 		var many []engine.ChildOutcome
 		for i := range 1001 {
-			many = append(many, engine.ChildOutcome{ID: flowfabric.NewExecutionID(other.p), Node: fmt.Sprint("n", i)})
+			many = append(many, engine.ChildOutcome{ID: mint.ID(other.p), Node: fmt.Sprint("n", i)})
 		}
 		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}),
 			denied.FanIn)
 		a := other.create(lane("popular"))
-		other.editRecord(a.UUID(), func(f fields) { f["aw"] = "1" })
-		args := []string{"HSET", other.k.Awaiting(a.UUID())}
+		other.editRecord(ids.UUID(a), func(f fields) { f["aw"] = "1" })
+		args := []string{"HSET", other.k.Awaiting(ids.UUID(a))}
 		for range 1000 {
-			args = append(args, "1."+flowfabric.NewExecutionID(1).UUID().String(), "1.0")
+			args = append(args, "1."+ids.UUID(mint.ID(1)).String(), "1.0")
 		}
 		other.set(args...)
-		w.refuses("1,001 waiters", denied.FanIn, a.UUID().String()+" 1000 executions wait for it", func() error {
+		w.refuses("1,001 waiters", denied.FanIn, ids.UUID(a).String()+" 1000 executions wait for it", func() error {
 			return check(a)
 		})
 		other.cancel(a)
-		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
+		same(w, "told all", len(other.hash(other.k.Awaiting(ids.UUID(a)))), 0)
 		other.reset()
 	}},
 	{name: "one that ends while only a signal is missing withdraws its wait", run: func(w *env) {
@@ -619,7 +622,7 @@ var awaitScenarios = []scenario{
 		w.code(x.id, "S8")
 		w.cancel(x.id)
 		spread(w, other)
-		same(w, "b is awaited by", len(other.hash(other.k.Awaiting(b.UUID()))), 0)
+		same(w, "b is awaited by", len(other.hash(other.k.Awaiting(ids.UUID(b)))), 0)
 		same(w, "b", other.core(b)["aw"], "")
 	}},
 	{name: "what a tick ends is told with the same tick", run: func(w *env) {
@@ -746,7 +749,7 @@ var awaitScenarios = []scenario{
 		w.cancel(x.id)
 		_, err := w.e.PurgeExecution(w.ctx, x.id, 24*time.Hour)
 		w.no(err)
-		same(w, "its list", len(w.hash(w.k.Children(x.id.UUID()))), 0)
+		same(w, "its list", len(w.hash(w.k.Children(ids.UUID(x.id)))), 0)
 		spread(w, other)
 		same(w, "registered", other.core(a)["aw"], "")
 	}},
@@ -759,8 +762,8 @@ var awaitScenarios = []scenario{
 			same(w, "on their way", found(w.audit(false)), "")
 			spread(w, other)
 			same(w, "sound", found(w.audit(false)), "")
-			other.set("DEL", other.k.Awaiting(a.UUID()))
-			other.editRecord(a.UUID(), func(f fields) { delete(f, "aw") })
+			other.set("DEL", other.k.Awaiting(ids.UUID(a)))
+			other.editRecord(ids.UUID(a), func(f fields) { delete(f, "aw") })
 			same(w, "seen", len(w.audit(false).Findings), 1)
 			same(w, "repaired", w.audit(true).Repaired, 1)
 			same(w, "registered", other.core(a)["aw"], "1")
@@ -771,7 +774,7 @@ var awaitScenarios = []scenario{
 			same(w, "seen", len(w.audit(false).Findings), 2)
 			same(w, "repaired", w.audit(true).Repaired, 2)
 			same(w, "told", x.told(), "children map[a:completed b:failed]")
-			other.set("HSET", keys.Of(other.p).Awaiting(a.UUID()), "1."+a.UUID().String(), "1.0")
+			other.set("HSET", keys.Of(other.p).Awaiting(ids.UUID(a)), "1."+ids.UUID(a).String(), "1.0")
 			same(w, "left behind", strings.Contains(found(other.audit(true)), "aw"), true)
 		}},
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 func (g *gates) budgetRoot(name string) keys.Partition {
@@ -212,7 +213,7 @@ var budgetScenarios = []scenario{
 				w.is(err, denied.Idempotency)
 				_, err = g.e.ReportUsage(w.ctx,
 					admission.Usage{Budget: b, Key: "k", Amounts: tokens(20),
-						Execution: flowfabric.NewExecutionID(w.p)})
+						Execution: mint.ID(w.p)})
 				w.is(err, denied.Idempotency)
 			})
 			g.advance(24*time.Hour - time.Minute)
@@ -319,7 +320,7 @@ var budgetScenarios = []scenario{
 		same(w, "the one that is there", g.record(b).Period, 0)
 		before := g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never))
 		_, err := g.e.Admit(w.ctx, never, w.p, 1, time.Second,
-			[]engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 1}})
+			[]engine.Hold{{Execution: mint.ID(w.p), Epoch: 1}})
 		w.is(err, denied.NoQuota)
 		_, err = g.e.ReadQuota(w.ctx, never, 1, 1)
 		w.is(err, denied.NoQuota)
@@ -420,7 +421,7 @@ var budgetScenarios = []scenario{
 	{name: "a refund of usage from before a reset does not reduce the new period", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+		x, y := mint.ID(w.p), mint.ID(w.p)
 		report := func(id flowfabric.ExecutionID, key string, n int64) {
 			w.Helper()
 			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(n)})
@@ -443,7 +444,7 @@ var budgetScenarios = []scenario{
 		report(x, "x2", 5)
 		report(y, "y2", 7)
 		w.all("X of both periods", eq(release(x), true), eq(g.spent(b, "tokens"), 7))
-		w.all("a stranger", eq(release(flowfabric.NewExecutionID(w.p)), false), eq(g.spent(b, "tokens"), 7))
+		w.all("a stranger", eq(release(mint.ID(w.p)), false), eq(g.spent(b, "tokens"), 7))
 		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5), "op", "miscounted")
 		w.no(err)
 		w.all("never below zero", eq(release(y), true), eq(g.spent(b, "tokens"), 0))
@@ -451,7 +452,7 @@ var budgetScenarios = []scenario{
 	{name: "a refund tells who waits for the budget, once there is room", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+		x, y := mint.ID(w.p), mint.ID(w.p)
 		for id, n := range map[flowfabric.ExecutionID]int64{x: 40, y: 60} {
 			_, err := g.e.ReportUsage(w.ctx,
 				admission.Usage{Budget: b, Execution: id, Key: id.String(), Amounts: tokens(n)})
@@ -593,7 +594,7 @@ var budgetScenarios = []scenario{
 	{name: "a holder's reports count once each, even if repeated, out of order or late", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
-		id := flowfabric.NewExecutionID(w.p)
+		id := mint.ID(w.p)
 		report := func(what string, epoch, sequence uint64, n int64, late, replayed bool, spent int64) {
 			w.Helper()
 			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence,

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var cancelScenarios = []scenario{
@@ -102,7 +103,7 @@ var cancelScenarios = []scenario{
 			})
 		}
 		w.unchanged("an unknown one", func() {
-			_, err := w.e.CancelExecution(w.ctx, flowfabric.NewExecutionID(w.p),
+			_, err := w.e.CancelExecution(w.ctx, mint.ID(w.p),
 				engine.Cancellation{Source: engine.CancelOperator})
 			w.is(err, flowfabric.ErrNotFound)
 		})

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -260,7 +260,7 @@ var childrenScenarios = []scenario{
 		f.drain()
 		f.check()
 		f.are(flowfabric.Cancelled, nodesOf("c", 200)[2:]...)
-		same(w, "listed", len(w.hash(w.k.Children(f.parent.UUID()))), 2)
+		same(w, "listed", len(w.hash(w.k.Children(ids.UUID(f.parent)))), 2)
 		f.complete(f.claim()["other"], "")
 		w.code(f.parent, "R1i")
 	}},
@@ -269,7 +269,7 @@ var childrenScenarios = []scenario{
 		f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b", "c")
 		need := f.child(f.parent, "wait", "after")
 		need.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", "b")}}
-		need.ID = flowfabric.NewExecutionID(w.p)
+		need.ID = mint.ID(w.p)
 		kids := f.claim()
 		same(w, "a member stages it", len(kids), 3)
 		q := engine.ChildWait{Name: "own", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{need}}
@@ -423,7 +423,7 @@ var childrenScenarios = []scenario{
 		w.is(err, denied.Condition)
 		f.until(allOf, nil)
 		_, err = w.e.SuspendExecution(w.ctx, f.fence,
-			suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
+			suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = mint.UUID() }))
 		w.is(err, denied.NotActive)
 	}},
 	{name: "a suspended parent that ends takes its children along, and a cancelled flow ends both", run: func(w *env) {
@@ -496,10 +496,10 @@ var childrenScenarios = []scenario{
 		w.quiet = true
 		f := w.family()
 		f.until(allOf, nil, "a", "b")
-		w.editRecord(f.parent.UUID(), func(f fields) { f["wt"] = "all 2 1 1 run p cancel" }) // it counts wrong
+		w.editRecord(ids.UUID(f.parent), func(f fields) { f["wt"] = "all 2 1 1 run p cancel" }) // it counts wrong
 		same(w, "counted", strings.HasPrefix(found(w.audit(true)), "flag x "), true)
 		a, b := f.parent.Child("wait", "a"), f.parent.Child("wait", "b")
-		w.set("HSET", w.k.Children(f.parent.UUID()), a.UUID().String(), "f,0,a", b.UUID().String(), "f,0,b")
+		w.set("HSET", w.k.Children(ids.UUID(f.parent)), ids.UUID(a).String(), "f,0,a", ids.UUID(b).String(), "f,0,b")
 		same(w, "over", strings.HasPrefix(found(w.audit(true)), "phantom blocked "), true)
 		w.code(f.parent, "R1i")
 
@@ -508,7 +508,7 @@ var childrenScenarios = []scenario{
 		g.of(firstOf, nodesOf("c", 100)...)
 		g.complete(g.claim()["c0"], "")
 		w.set("DEL", w.k.Backlog(), w.k.Work())
-		w.set("HDEL", w.k.Flow(g.parent.UUID()), "bl")
+		w.set("HDEL", w.k.Flow(ids.UUID(g.parent)), "bl")
 		same(w, "forgotten", strings.Contains(found(w.audit(true)), "missing work o:"), true)
 		g.drain()
 		g.are(flowfabric.Cancelled, nodesOf("c", 100)[1:]...)

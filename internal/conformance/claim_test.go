@@ -12,7 +12,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -166,7 +168,7 @@ var claimScenarios = []scenario{
 			w.check()
 			w.complete(c.Fence, "r")
 			w.code(id, "T1")
-			kept, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+			kept, err := w.do("ZSCORE", w.k.Done(), ids.UUID(id).String()).AsFloat64()
 			w.no(err)
 			want := 24 * time.Hour
 			if way == "retention" {
@@ -174,7 +176,7 @@ var claimScenarios = []scenario{
 			}
 			same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
 			if strings.HasPrefix(way, "frames") {
-				same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 1))["y"], "attempt_success")
+				same(w, "why the stream ended", w.hash(w.k.Meta(ids.UUID(id), 1))["y"], "attempt_success")
 			}
 		}
 	}},
@@ -422,11 +424,11 @@ var claimScenarios = []scenario{
 		w.complete(k.one(ended).Fence, "")
 		elsewhere := w.create(kind("other"))
 		queue := ":q:" + w.core(waiting)["r"]
-		for i, id := range []string{delayed.UUID().String(), active.UUID().String(), ended.UUID().String(),
-			elsewhere.UUID().String(), flowfabric.NewExecutionID(0).UUID().String()} {
+		for i, id := range []string{ids.UUID(delayed).String(), ids.UUID(active).String(), ids.UUID(ended).String(),
+			ids.UUID(elsewhere).String(), ids.UUID(mint.ID(0)).String()} {
 			w.set("ZADD", string(w.k)+queue, strconv.Itoa(-1000+i), id)
 		}
-		w.set("ZREM", string(w.k)+":delayed", delayed.UUID().String())
+		w.set("ZREM", string(w.k)+":delayed", ids.UUID(delayed).String())
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
 		k.subscription = ""
 		k.table = 0

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
@@ -312,12 +313,12 @@ var cleanupScenarios = []scenario{
 		g := w.flow().node("work", nil).node("good", nil).node("cleanup", []string{"work", "good"},
 			allEnded).node("undo", []string{"good"}, anyFailed).submit(engine.SealClosed)
 		c := g.claim()
-		w.editLinks(g.id.Member("work").UUID(), func(l *record.Links) { l.To = nil }) // the work of its end is lost
+		w.editLinks(ids.UUID(g.id.Member("work")), func(l *record.Links) { l.To = nil }) // the work of its end is lost
 		g.fail(c["work"])
 		g.complete(c["good"], "")
 		g.are(flowfabric.WaitingChildren, "cleanup")
 		g.are(flowfabric.Skipped, "undo")
-		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "lv", "1")
+		w.set("HINCRBY", w.k.Flow(ids.UUID(g.id)), "lv", "1")
 		r := w.audit(true)
 		if !r.Sound || r.Kinds[engine.FindingMissing] != 2 || r.Kinds[engine.FindingCount] != 1 {
 			w.Fatalf("found %s", found(r))

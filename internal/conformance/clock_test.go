@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 const step = time.Hour // by which the server's clock steps in these scenarios
@@ -63,7 +64,7 @@ var clockScenarios = []scenario{
 			w.revoke(id)
 			w.advance(-5 * time.Second)
 			w.check()
-			same(w, "its alarm", int64(w.dump().ZSets[":alarms"][id.UUID().String()]) <= due, true)
+			same(w, "its alarm", int64(w.dump().ZSets[":alarms"][ids.UUID(id).String()]) <= due, true)
 			w.tick()
 			w.code(id, "A3")
 			w.advance(5 * time.Second)

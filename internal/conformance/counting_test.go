@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -21,28 +22,28 @@ var countingScenarios = []scenario{
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
 		kept := w.create(func(x *engine.NewExecution) { x.Policy = policy }, retention(90*time.Second))
 		w.all("policy, retention", eq(w.core(kept)["po"], w.core(plain)["po"]), eq(w.core(kept)["rt"], "90"))
-		same(w, "categories", w.hash(w.k.Attempts(kept.UUID()))["categories"], "a,b")
+		same(w, "categories", w.hash(w.k.Attempts(ids.UUID(kept)))["categories"], "a,b")
 		same(w, "without one", w.core(plain)["rt"], "")
 	}},
 	{name: "a second boot does not reset the count of route uses", run: func(w *env) {
-		ids := w.createN(3, delay(time.Hour))
+		made := w.createN(3, delay(time.Hour))
 		w.advance(time.Second)
 		w.must("ff_boot", proto)
-		same(w, "count", w.hash(w.k.RouteUse())[w.core(ids[0])["r"]], "3")
-		for _, id := range ids {
+		same(w, "count", w.hash(w.k.RouteUse())[w.core(made[0])["r"]], "3")
+		for _, id := range made {
 			w.cancel(id)
 			_, err := w.e.PurgeExecution(w.ctx, id, 24*time.Hour)
 			w.no(err)
 			w.check()
 		}
-		w.all("rows, ids, counts", eq(len(w.hash(w.k.Routes())), 0), eq(len(w.hash(w.k.RouteIDs())), 0),
+		w.all("rows, made, counts", eq(len(w.hash(w.k.Routes())), 0), eq(len(w.hash(w.k.RouteIDs())), 0),
 			eq(len(w.hash(w.k.RouteUse())), 0))
 	}},
 	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *env) {
 		live := w.create()
 		gone := uuid.NewString()
-		w.set("ZADD", w.k.Done(), "5", gone, "6", live.UUID().String())
-		w.set("ZADD", w.k.Unsuccessful(), "5", gone, "6", live.UUID().String())
+		w.set("ZADD", w.k.Done(), "5", gone, "6", ids.UUID(live).String())
+		w.set("ZADD", w.k.Unsuccessful(), "5", gone, "6", ids.UUID(live).String())
 		w.quiet = true
 		same(w, "purged", w.tick().Purged, 0)
 		w.quiet = false
@@ -50,11 +51,11 @@ var countingScenarios = []scenario{
 		w.all("filed", eq(len(w.dump().ZSets[":done"]), 0), eq(len(w.dump().ZSets[":unsuccessful"]), 0))
 	}},
 	{name: "a tick limits its purges by the attempts that they remove", run: func(w *env) {
-		ids := w.createN(10, delay(time.Hour), retention(time.Second))
+		made := w.createN(10, delay(time.Hour), retention(time.Second))
 		w.quiet = true
-		for _, id := range ids {
+		for _, id := range made {
 			w.cancel(id)
-			w.editRecord(id.UUID(), func(f fields) { f["s"], f["n"] = "T3", "200" })
+			w.editRecord(ids.UUID(id), func(f fields) { f["s"], f["n"] = "T3", "200" })
 		}
 		w.advance(time.Second)
 		r := w.tick()

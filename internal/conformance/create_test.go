@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -23,7 +24,7 @@ var createScenarios = []scenario{
 		sameDeep(w, "created", c[0], engine.Created{ID: x.ID, State: flowfabric.Waiting})
 		core := w.core(x.ID)
 		same(w, "state", core["s"], "R1f")
-		same(w, "score", w.dump().ZSets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
+		same(w, "score", w.dump().ZSets[":q:"+core["r"]][ids.UUID(x.ID).String()], float64(w.at(x.ID, "ct"))-5e12)
 		w.check()
 		s := w.read(x.ID)
 		same(w, "phase", s.Phase().LifecyclePhase+" "+s.Phase().AttemptState, "runnable pending_first_attempt")
@@ -76,20 +77,20 @@ var createScenarios = []scenario{
 	}},
 	{name: "ids that follow from keys differ by namespace, kind and key, and a second submit of one is a duplicate",
 		run: func(w *env) {
-			first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
+			first := mint.Join(ids.Keyed(partitions, "default", "k", "order-1"))
 			same(w, "derived twice", first,
-				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
+				mint.Join(ids.Keyed(partitions, "default", "k", "order-1")))
 			for _, other := range []flowfabric.ExecutionID{
-				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-2")),
-				flowfabric.MakeExecutionID(ids.Keyed(partitions, "other", "k", "order-1")),
-				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "kk", "order-1")),
-				flowfabric.MakeExecutionID(ids.Keyed(partitions, "defaultk", "", "order-1")),
+				mint.Join(ids.Keyed(partitions, "default", "k", "order-2")),
+				mint.Join(ids.Keyed(partitions, "other", "k", "order-1")),
+				mint.Join(ids.Keyed(partitions, "default", "kk", "order-1")),
+				mint.Join(ids.Keyed(partitions, "defaultk", "", "order-1")),
 			} {
 				if other == first {
 					w.Fatalf("%s stands for two keys", first)
 				}
 			}
-			id := flowfabric.MakeExecutionID(w.p, first.UUID())
+			id := mint.Join(w.p, ids.UUID(first))
 			w.create(func(x *engine.NewExecution) { x.ID = id })
 			w.unchanged("the second submit", func() {
 				c, err := w.e.CreateExecutions(w.ctx, w.p,
@@ -142,8 +143,8 @@ var createScenarios = []scenario{
 		}
 	}},
 	{name: "a malformed id is refused", run: func(w *env) {
-		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()),
-			w.item().ID.UUID().String() + " ", "1-" + w.item().ID.UUID().String(),
+		for _, bad := range []string{"", "x", strings.ToUpper(ids.UUID(w.item().ID).String()),
+			ids.UUID(w.item().ID).String() + " ", "1-" + ids.UUID(w.item().ID).String(),
 			"00000000-0000-0000-0000-00000000000g"} {
 			args := createArgs(w.item())
 			args[13] = bad
@@ -164,7 +165,7 @@ var createScenarios = []scenario{
 			alone, alike := w.item(opts...), w.item(opts...)
 			alike.Digest, alone.Digest = "d", "d"
 			args := head("2", opts...)
-			args = append(args, w.item().ID.UUID().String(), "", "", alike.ID.UUID().String(), "d", "in")
+			args = append(args, ids.UUID(w.item().ID).String(), "", "", ids.UUID(alike.ID).String(), "d", "in")
 			sameList(w, what, w.must("ff_create_execution", args...).slots, "2", "+"+w.core(alike.ID)["s"],
 				"+"+w.core(alike.ID)["s"])
 			w.must("ff_create_execution", createArgs(alone)...)
@@ -180,7 +181,7 @@ var createScenarios = []scenario{
 			w.no(err)
 			same(w, what+": input", string(input), "in")
 		}
-		one, two := w.item().ID.UUID().String(), w.item().ID.UUID().String()
+		one, two := ids.UUID(w.item().ID).String(), ids.UUID(w.item().ID).String()
 		items := append(head("5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two,
 			strings.Repeat("d", 65), "")
 		sameList(w, "each has its answer", w.must("ff_create_execution", items...).slots, "5", "+R1f", "=R1f",
@@ -202,11 +203,11 @@ var createScenarios = []scenario{
 		group := func(n int) []string { // so many items in two groups
 			args := head("60")
 			for range 60 {
-				args = append(args, w.item().ID.UUID().String(), "", "")
+				args = append(args, ids.UUID(w.item().ID).String(), "", "")
 			}
 			args = append(args, head(strconv.Itoa(n - 60))[1:]...)
 			for range n - 60 {
-				args = append(args, w.item().ID.UUID().String(), "", "")
+				args = append(args, ids.UUID(w.item().ID).String(), "", "")
 			}
 			return args
 		}
@@ -243,7 +244,7 @@ var createScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidInput)
 			_, err = w.e.CreateExecutions(w.ctx, w.p, make([]engine.NewExecution, 101))
 			w.is(err, flowfabric.ErrInvalidInput)
-			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{{ID: flowfabric.NewExecutionID(w.p + 1)}})
+			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{{ID: mint.ID(w.p + 1)}})
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 	}},
@@ -275,7 +276,7 @@ var createScenarios = []scenario{
 			alike := createArgs(items[0])
 			alike[len(alike)-4] = "32"
 			for range 31 {
-				alike = append(alike, w.item().ID.UUID().String(), "", "")
+				alike = append(alike, ids.UUID(w.item().ID).String(), "", "")
 			}
 			sameDeep(w, "the same for all", w.fcall("ff_create_execution", alike...),
 				answer{0, "invalid_input", []string{"tags: at most 2000 a call"}})
@@ -436,7 +437,7 @@ func itemArgs(x engine.NewExecution) []string {
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}
-	id := x.ID.UUID().String()
+	id := ids.UUID(x.ID).String()
 	if x.Key != nil && x.Key.Debounce > 0 {
 		id += " " + x.KeyID.String() + " ~" + strconv.FormatInt(x.Key.DebounceMax.Milliseconds(), 10)
 	}

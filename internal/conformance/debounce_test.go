@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // bouncing gives an execution a key that debounces: it is delayed by d, and put off by most in all.
@@ -188,7 +189,7 @@ var debounceScenarios = []scenario{
 		w.all("plain again", eq(s.Route.Lane, "default"), eq(s.Priority, 0), eq(s.Creator, ""), eq(len(s.Tags), 0),
 			eq(s.InputBytes, 0), eq(s.DeadlineAt.IsZero(), true), eq(s.Policy.AttemptTimeout, flowfabric.Millis(0)),
 			eq(len(s.Policy.Retry.Categories), 0))
-		same(w, "what its policy had retried is forgotten", w.hash(w.k.Attempts(plain.UUID()))["categories"], "")
+		same(w, "what its policy had retried is forgotten", w.hash(w.k.Attempts(ids.UUID(plain)))["categories"], "")
 		w.advance(time.Hour + time.Second)
 		w.settleTime()
 		k := w.worker("a")
@@ -288,7 +289,7 @@ var debounceScenarios = []scenario{
 		w.check()
 		same(w, "input", string(w.worker("a").one(id).Input), "two")
 		later := w.create(bouncing("l", time.Minute, 0), input("one"))
-		_, err = w.e.SetDelay(w.ctx, later, engine.DelayChange{Delay: 10 * time.Hour, Request: uuid.New(), By: "anna"})
+		_, err = w.e.SetDelay(w.ctx, later, engine.DelayChange{Delay: 10 * time.Hour, Request: mint.UUID(), By: "anna"})
 		w.no(err)
 		w.replaces(later, flowfabric.Delayed, bouncing("l", time.Minute, 0), input("two"))
 		w.about("due", w.dueIn(later), time.Minute)
@@ -364,7 +365,7 @@ var debounceScenarios = []scenario{
 	{name: "what is wrong with a key that debounces is refused, and writes nothing", run: func(w *env) {
 		x := w.item(bouncing("k", time.Hour, 0))
 		args, key := createArgs(x), x.KeyID.String()
-		id, at := x.ID.UUID().String(), -1
+		id, at := ids.UUID(x.ID).String(), -1
 		for i, a := range args {
 			if strings.HasPrefix(a, id) {
 				at = i

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -147,10 +148,10 @@ var edgeCaseScenarios = []scenario{
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "k" }
 		here, there := w.create(), w.create(kind("other"))
-		w.set("ZADD", w.k.Queue(w.core(here)["r"]), "1", there.UUID().String())
-		w.set("ZREM", w.k.Queue(w.core(there)["r"]), there.UUID().String())
+		w.set("ZADD", w.k.Queue(w.core(here)["r"]), "1", ids.UUID(there).String())
+		w.set("ZREM", w.k.Queue(w.core(there)["r"]), ids.UUID(there).String())
 		same(w, "claimed", k.claim(100)[0].Fence.Execution, here)
-		score := w.dump().ZSets[":q:"+w.core(there)["r"]][there.UUID().String()]
+		score := w.dump().ZSets[":q:"+w.core(there)["r"]][ids.UUID(there).String()]
 		same(w, "its place", int64(score), w.at(there, "ct"))
 	}},
 	{name: "a subscription expires, but not while a worker waits with it", run: func(w *env) {
@@ -254,8 +255,8 @@ var edgeCaseScenarios = []scenario{
 		_, err = w.e.PurgeExecution(w.ctx, id, 48*time.Hour)
 		w.no(err)
 		w.check()
-		same(w, "steps", len(w.hash(w.k.Steps(id.UUID()))), 0)
-		w.lives(w.k.Tombstone(id.UUID()), 48*time.Hour)
+		same(w, "steps", len(w.hash(w.k.Steps(ids.UUID(id)))), 0)
+		w.lives(w.k.Tombstone(ids.UUID(id)), 48*time.Hour)
 	}},
 	{name: "a missing partition count is filled in without changing the others", run: func(w *env) {
 		key := string(w.k) + ":config"

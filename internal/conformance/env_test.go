@@ -15,15 +15,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -243,7 +246,7 @@ func (w *env) editWaits(id uuid.UUID, edit func(record.Waits)) {
 // waits is what an execution waits for, as it is stored.
 func (w *env) waits(id flowfabric.ExecutionID) record.Waits {
 	w.Helper()
-	return record.DecodeWaits(w.text(w.k.Waits(id.UUID())))
+	return record.DecodeWaits(w.text(w.k.Waits(ids.UUID(id))))
 }
 
 // answer is a reply as it came over the wire.
@@ -358,7 +361,7 @@ func (w *env) hash(key string) map[string]string {
 
 func (w *env) core(id flowfabric.ExecutionID) map[string]string {
 	w.Helper()
-	text, err := w.do("GET", w.k.Core(id.UUID())).ToString()
+	text, err := w.do("GET", w.k.Core(ids.UUID(id))).ToString()
 	if rueidis.IsRedisNil(err) {
 		return map[string]string{}
 	}
@@ -395,7 +398,7 @@ func (w *env) code(id flowfabric.ExecutionID, want codes.Code) engine.Snapshot {
 type option func(*engine.NewExecution)
 
 func (w *env) item(opts ...option) engine.NewExecution {
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Start: flowfabric.Start{Namespace: "default",
+	x := engine.NewExecution{ID: mint.ID(w.p), Start: flowfabric.Start{Namespace: "default",
 		Lane: "default", Kind: "k"},
 		Payload: []byte("in")}
 	for _, o := range opts {

@@ -15,8 +15,10 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var errorScenarios = []scenario{
@@ -211,7 +213,7 @@ var errorScenarios = []scenario{
 				}
 			}
 		}
-		_, err = w.e.ReadExecution(w.ctx, flowfabric.NewExecutionID(partitions))
+		_, err = w.e.ReadExecution(w.ctx, mint.ID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
 	{name: "every function says that an execution does not exist, or was purged", run: func(w *env) {
@@ -235,11 +237,11 @@ var errorScenarios = []scenario{
 				continue // it makes one, or names others
 			}
 			for id, code := range map[flowfabric.ExecutionID]string{
-				flowfabric.NewExecutionID(w.p): "execution_not_found", gone: "result_purged"} {
+				mint.ID(w.p): "execution_not_found", gone: "result_purged"} {
 				// a claim in the same call works
 				if slices.Contains(codes, code) && (c.name != "ff_complete_execution" || len(c.args) == 9) {
 					args := slices.Clone(c.args)
-					args[values[at].At] = id.UUID().String()
+					args[values[at].At] = ids.UUID(id).String()
 					w.unchanged(c.name, func() { same(w, c.name, outcome(c.name, w.fcall(c.name, args...)), code) })
 				}
 			}
@@ -434,22 +436,23 @@ func (w *env) stage() staged {
 	calls := append(fencedCalls(f),
 		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
 		call{"ff_send_message", wireSend(id, uuid.NewString())},
-		call{"ff_read_messages", []string{proto, id.UUID().String(), "0", "10"}},
+		call{"ff_read_messages", []string{proto, ids.UUID(id).String(), "0", "10"}},
 		call{"ff_approve_waitpoint", wireApprove(asleep, wait.Key, "go")},
 		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
 		call{"ff_reissue_token", wireReissue(asleep, wait)},
 		call{"ff_set_token_keys", wireKey("rotate", "k2", "1000", "1")},
 		call{"ff_check_awaited",
-			[]string{proto, elsewhere(id, "waiter"), "2", id.UUID().String(), ended.UUID().String()}},
-		call{"ff_await", []string{proto, "2", "+", id.UUID().String(), elsewhere(id, "waiter"), "1.0", "-",
-			asleep.UUID().String(), elsewhere(id, "waiter"), "1.0"}},
-		call{"ff_tell_waiters", []string{proto, "1", id.UUID().String(), elsewhere(id, "x"), "1.0", "s", "1"}},
+			[]string{proto, elsewhere(id, "waiter"), "2", ids.UUID(id).String(), ids.UUID(ended).String()}},
+		call{"ff_await", []string{proto, "2", "+", ids.UUID(id).String(), elsewhere(id, "waiter"), "1.0", "-",
+			ids.UUID(asleep).String(), elsewhere(id, "waiter"), "1.0"}},
+		call{"ff_tell_waiters", []string{proto, "1", ids.UUID(id).String(), elsewhere(id, "x"), "1.0", "s", "1"}},
 		call{"ff_list_token_keys", []string{proto}},
 		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", "1000"}},
 		call{"ff_list_lanes", []string{proto, ""}},
 		call{"ff_set_feed", []string{proto, "cls", "60000", "1000"}},
 		call{"ff_read_queues", []string{proto, "", ""}},
-		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", id.UUID().String(), "10", "1", "1"}},
+		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", ids.UUID(id).String(), "10", "1",
+			"1"}},
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
@@ -462,14 +465,15 @@ func (w *env) stage() staged {
 			[]string{proto, recurring.Name, "1", "anna", strconv.FormatUint(recurring.Revision, 10)}},
 		call{"ff_remove_schedule", []string{proto, recurring.Name, strconv.FormatUint(recurring.Revision, 10)}},
 		call{"ff_list_schedules", []string{proto, "all", "", "10"}},
-		call{"ff_audit_executions", []string{proto, "1", "2", id.UUID().String(), asleep.UUID().String()}},
+		call{"ff_audit_executions", []string{proto, "1", "2", ids.UUID(id).String(), ids.UUID(asleep).String()}},
 		call{"ff_audit_index", []string{proto, "1", "alarms", "", "2"}},
-		call{"ff_audit_keys", []string{proto, "1", "2", "t", id.UUID().String(), "", "o", ended.UUID().String(), "0"}},
-		call{"ff_audit_flows", []string{proto, "1", "1", asleep.UUID().String(), "0", "0", ""}},
+		call{"ff_audit_keys", []string{proto, "1", "2", "t", ids.UUID(id).String(), "", "o",
+			ids.UUID(ended).String(), "0"}},
+		call{"ff_audit_flows", []string{proto, "1", "1", ids.UUID(asleep).String(), "0", "0", ""}},
 		call{"ff_audit_routes", []string{proto, "1", "0", "0", "", "0"}}, // what it is told of routes it believes
-		call{"ff_read_suspension", []string{proto, asleep.UUID().String()}},
-		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
-		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
+		call{"ff_read_suspension", []string{proto, ids.UUID(asleep).String()}},
+		call{"ff_read_question", []string{proto, ids.UUID(asleep).String(), wait.ID.String(), wait.Digest}},
+		call{"ff_read_signals", []string{proto, ids.UUID(asleep).String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution",
 			createArgs(w.item(delay(time.Minute), deadline(time.Hour), timeout(time.Minute), retries(1),
 				tags(map[string]string{"x.y": "z"})))},
@@ -483,21 +487,21 @@ func (w *env) stage() staged {
 		call{"ff_tick", []string{proto, ticker, "0"}},
 		call{"ff_poll", []string{proto}},
 		call{"ff_boot", []string{proto}},
-		call{"ff_read_execution", []string{proto, id.UUID().String()}},
-		call{"ff_read_history", []string{proto, id.UUID().String()}},
-		call{"ff_read_steps", []string{proto, id.UUID().String(), ""}},
-		call{"ff_explain_execution", []string{proto, asleep.UUID().String()}},
-		call{"ff_change_priority", []string{proto, waiting.UUID().String(), "5", "me"}},
-		call{"ff_set_delay", []string{proto, later.UUID().String(), "5000", uuid.NewString(), "me", "reason"}},
-		call{"ff_set_tags", []string{proto, id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
-		call{"ff_replay_execution", []string{proto, ended.UUID().String(), uuid.NewString(), "drop", "1", "me",
+		call{"ff_read_execution", []string{proto, ids.UUID(id).String()}},
+		call{"ff_read_history", []string{proto, ids.UUID(id).String()}},
+		call{"ff_read_steps", []string{proto, ids.UUID(id).String(), ""}},
+		call{"ff_explain_execution", []string{proto, ids.UUID(asleep).String()}},
+		call{"ff_change_priority", []string{proto, ids.UUID(waiting).String(), "5", "me"}},
+		call{"ff_set_delay", []string{proto, ids.UUID(later).String(), "5000", uuid.NewString(), "me", "reason"}},
+		call{"ff_set_tags", []string{proto, ids.UUID(id).String(), "1", "c.d", "v", "1", "a.b"}},
+		call{"ff_replay_execution", []string{proto, ids.UUID(ended).String(), uuid.NewString(), "drop", "1", "me",
 			"reason"}},
-		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
-		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
+		call{"ff_purge_execution", []string{proto, ids.UUID(ended).String(), "86400000"}},
+		call{"ff_revoke_lease", []string{proto, ids.UUID(id).String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
 		call{"ff_forward_ring", []string{proto, k.subscription}},
 		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
-		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "1"}},
+		call{"ff_read_attempt_stream", []string{proto, ids.UUID(id).String(), "1"}},
 	)
 	calls = slices.Concat(calls, flows, gated)
 	for _, h := range contract.Functions() {
@@ -529,7 +533,8 @@ func plainArgs(h contract.Function, id flowfabric.ExecutionID) (args []string, s
 		if !single || slot.Type.Name == "rows" {
 			return nil, false
 		}
-		good := slices.Concat(slot.Type.Words, []string{id.UUID().String(), elsewhere(id, "x"), "default", "1", "a.b"})
+		good := slices.Concat(slot.Type.Words, []string{ids.UUID(id).String(), elsewhere(id, "x"), "default", "1",
+			"a.b"})
 		fits := slices.IndexFunc(good, slot.Type.Holds)
 		if fits < 0 {
 			return nil, false
@@ -553,17 +558,18 @@ func (w *env) stageFlows() []call {
 	return []call{
 		{"ff_flow_create", wireMake(made.id, "seal", made.nodes...)},
 		{"ff_flow_stage", wireStage(staging.id, staging.nodes[1:]...)},
-		{"ff_flow_seal", []string{proto, staging.id.UUID().String(), "grow", "1", "0"}},
-		{"ff_flow_cancel", []string{proto, running.id.UUID().String(), "cancel_all", "me", "reason"}},
-		{"ff_flow_replay", []string{proto, failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason",
-			"1", failed.id.Member("a").UUID().String()}},
+		{"ff_flow_seal", []string{proto, ids.UUID(staging.id).String(), "grow", "1", "0"}},
+		{"ff_flow_cancel", []string{proto, ids.UUID(running.id).String(), "cancel_all", "me", "reason"}},
+		{"ff_flow_replay", []string{proto, ids.UUID(failed.id).String(), uuid.NewString(), "keep", "0", "me", "reason",
+			"1", ids.UUID(failed.id.Member("a")).String()}},
 		{"ff_flow_drain", []string{proto}},
-		{"ff_flow_tags", []string{proto, running.id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
-		{"ff_audit_flows", []string{proto, "1", "1", running.id.UUID().String(), "0", "0", ""}},
-		{"ff_flow_describe", []string{proto, running.id.UUID().String()}},
-		{"ff_flow_list", []string{proto, "1", strconv.FormatInt(w.now()+1000, 10), running.id.UUID().String(), "10"}},
-		{"ff_flow_members", []string{proto, running.id.UUID().String(), "0", "10", "1"}},
-		{"ff_read_inputs", []string{proto, running.id.Member("b").UUID().String(), "1"}},
+		{"ff_flow_tags", []string{proto, ids.UUID(running.id).String(), "1", "c.d", "v", "1", "a.b"}},
+		{"ff_audit_flows", []string{proto, "1", "1", ids.UUID(running.id).String(), "0", "0", ""}},
+		{"ff_flow_describe", []string{proto, ids.UUID(running.id).String()}},
+		{"ff_flow_list", []string{proto, "1", strconv.FormatInt(w.now()+1000, 10), ids.UUID(running.id).String(),
+			"10"}},
+		{"ff_flow_members", []string{proto, ids.UUID(running.id).String(), "0", "10", "1"}},
+		{"ff_read_inputs", []string{proto, ids.UUID(running.id.Member("b")).String(), "1"}},
 	}
 }
 

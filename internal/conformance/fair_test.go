@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -488,7 +489,7 @@ func (w *env) randomShares(r *rand.Rand) {
 // score is where an execution stands in its queue.
 func (w *env) score(id flowfabric.ExecutionID) int64 {
 	w.Helper()
-	n, err := w.do("ZSCORE", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsFloat64()
+	n, err := w.do("ZSCORE", w.k.Queue(w.core(id)["r"]), ids.UUID(id).String()).AsFloat64()
 	w.no(err)
 	return int64(n)
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from
 // members that are there before it, so there is no call that adds an edge.
 var flowBuildScenarios = []scenario{
 	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *env) {
-		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k",
+		q := engine.NewFlow{ID: flowfabric.FlowID(mint.ID(w.p)), Namespace: "default", Kind: "k",
 			Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
@@ -50,7 +52,7 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.unchanged("a bad tag", func() {
-			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)),
+			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(mint.ID(w.p)),
 				Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
 			w.is(err, denied.TagKey)
 		})
@@ -267,12 +269,12 @@ var flowBuildScenarios = []scenario{
 		} {
 			g.rejects(c.want, c.node, c.bad...)
 		}
-		w.refuses("another flow's", denied.OtherFlow, other.id.UUID().String(), func() error {
+		w.refuses("another flow's", denied.OtherFlow, ids.UUID(other.id).String(), func() error {
 			_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{theirs})
 			return err
 		})
 		w.unchanged("no such flow", func() {
-			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), nil,
+			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), nil,
 				[]engine.FlowMember{good})
 			w.is(err, denied.NoFlow)
 		})
@@ -522,7 +524,7 @@ var flowBuildScenarios = []scenario{
 		full.Tags = labels // the first has none of its tags counted
 		over := full
 		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...),
-			engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
+			engine.FlowEdge{From: mint.ID(w.p)})
 		g.rejects(denied.FanIn, "", over)
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{full})
 		w.no(err)
@@ -536,7 +538,7 @@ var flowBuildScenarios = []scenario{
 			g := w.flow().node("a", nil).node("b", nil).stage()
 			next := g.node("c", []string{"a"}).last()
 			full := func(field, value string, run func()) {
-				key, old := w.k.Flow(g.id.UUID()), w.hash(w.k.Flow(g.id.UUID()))[field]
+				key, old := w.k.Flow(ids.UUID(g.id)), w.hash(w.k.Flow(ids.UUID(g.id)))[field]
 				w.set("HSET", key, field, value) // as if it had that many
 				run()
 				if old == "" {
@@ -590,11 +592,11 @@ var flowBuildScenarios = []scenario{
 		w.unchanged("what is refused", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, "other", 2, 1)
 			w.is(err, flowfabric.ErrInvalidInput)
-			_, _, err = w.e.SealFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.SealClosed, 0, 0)
+			_, _, err = w.e.SealFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), engine.SealClosed, 0, 0)
 			w.is(err, denied.NoFlow)
-			_, err = w.e.DescribeFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)))
+			_, err = w.e.DescribeFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)))
 			w.is(err, denied.NoFlow)
-			_, err = w.e.FlowMembers(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), 0, 10, false)
+			_, err = w.e.FlowMembers(w.ctx, flowfabric.FlowID(mint.ID(w.p)), 0, 10, false)
 			w.is(err, denied.NoFlow)
 		})
 		// A flow that ended while it was open ends when it is sealed; an empty one too.

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // What becomes of the members of a flow that is cancelled.
@@ -120,7 +121,7 @@ var flowCancelScenarios = []scenario{
 				_, err := w.e.CancelFlow(w.ctx, g.id, bad, "me", "")
 				w.is(err, denied.CancellationPolicy)
 			}
-			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), flowfabric.CancelAll,
+			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), flowfabric.CancelAll,
 				"me", "")
 			w.is(err, denied.NoFlow)
 		})

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // family is an execution that makes children, and its holder.
@@ -78,7 +79,7 @@ var flowChildrenScenarios = []scenario{
 		same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true, "a", "b")),
 			"true false map[a:completed1 b:completed1]")
 		w.code(f.parent, "A1")
-		step := w.hash(w.k.Steps(f.parent.UUID()))[engine.StepChildren+"wait"]
+		step := w.hash(w.k.Steps(ids.UUID(f.parent)))[engine.StepChildren+"wait"]
 		kids, err := engine.DecodeChildren(w.p, []byte(step))
 		w.no(err)
 		same(w, "recorded", len(kids), 2)
@@ -274,7 +275,7 @@ var flowChildrenScenarios = []scenario{
 		w.quiet = true
 		for free, want := range []error{denied.StepLimit, nil} { // 7 bytes of the name, and 120 of an outcome
 			large := w.family()
-			w.editRecord(large.parent.UUID(), func(f fields) { f["sb"] = strconv.Itoa(8388608 - 126 - free) })
+			w.editRecord(ids.UUID(large.parent), func(f fields) { f["sb"] = strconv.Itoa(8388608 - 126 - free) })
 			_, err := large.try(engine.WaitAll, true, "x")
 			w.is(err, want)
 		}

@@ -9,6 +9,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // How flows end, and what stays of them.
@@ -81,7 +83,7 @@ var flowEndScenarios = []scenario{
 		w.all("left", eq(len(page.Members), 1), eq(page.Members[0].Node, "b"), eq(page.Next, -1))
 	}},
 	{name: "a flow is removed with its last member and leaves a tombstone", run: func(w *env) {
-		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "test",
+		q := engine.NewFlow{ID: flowfabric.FlowID(mint.ID(w.p)), Namespace: "default", Kind: "test",
 			Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		_, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
@@ -106,7 +108,7 @@ var flowEndScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, g.id)
 		w.is(err, flowfabric.ErrResultPurged)
 		for _, key := range w.keys() {
-			if key == w.k.Flow(g.id.UUID()) || key == w.k.FlowTags(g.id.UUID()) || key == w.k.Flows() ||
+			if key == w.k.Flow(ids.UUID(g.id)) || key == w.k.FlowTags(ids.UUID(g.id)) || key == w.k.Flows() ||
 				key == w.k.FlowDue() {
 				w.Fatalf("%s stays", key)
 			}
@@ -177,7 +179,7 @@ var flowEndScenarios = []scenario{
 		won := g.w.claim(1)[0]
 		g.complete(won, "")
 		w.set("DEL", w.k.Backlog(), w.k.Work())
-		w.set("HDEL", w.k.Flow(g.id.UUID()), "bl")
+		w.set("HDEL", w.k.Flow(ids.UUID(g.id)), "bl")
 		same(w, "forgotten", strings.Contains(found(w.audit(true)), "missing work s:"), true)
 		g.drain()
 		g.are(flowfabric.Cancelled, slices.DeleteFunc(names, func(name string) bool { return name == won.Node })...)

@@ -8,6 +8,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // graph puts flows together and works on them.
@@ -23,7 +25,7 @@ type graph struct {
 // flow begins a flow in this partition.
 func (w *env) flow() *graph {
 	w.age()
-	return &graph{env: w, id: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), w: w.worker("flow")}
+	return &graph{env: w, id: flowfabric.FlowID(mint.ID(w.p)), w: w.worker("flow")}
 }
 
 type nodeOption func(*engine.FlowMember)
@@ -284,14 +286,14 @@ func wireMember(m engine.FlowMember) []string {
 	args := append(itemArgs(m.NewExecution), m.Node, string(policy), strconv.Itoa(m.K), rest,
 		strconv.Itoa(len(m.Edges)))
 	for _, edge := range m.Edges {
-		args = append(args, edge.From.UUID().String(), edge.Input)
+		args = append(args, ids.UUID(edge.From).String(), edge.Input)
 	}
 	return args
 }
 
 // wireMake is the wire form of a call that makes a flow with members.
 func wireMake(id flowfabric.FlowID, mode string, members ...engine.FlowMember) []string {
-	args := []string{proto, id.UUID().String(), "default", "kind", "me", "digest", mode, "1", "a.b", "c"}
+	args := []string{proto, ids.UUID(id).String(), "default", "kind", "me", "digest", mode, "1", "a.b", "c"}
 	for _, m := range members {
 		args = append(args, wireMember(m)...)
 	}
@@ -300,7 +302,7 @@ func wireMake(id flowfabric.FlowID, mode string, members ...engine.FlowMember) [
 
 // wireStage is the wire form of a call that stages members.
 func wireStage(id flowfabric.FlowID, members ...engine.FlowMember) []string {
-	args := []string{proto, id.UUID().String(), ""}
+	args := []string{proto, ids.UUID(id).String(), ""}
 	for _, m := range members {
 		args = append(args, wireMember(m)...)
 	}

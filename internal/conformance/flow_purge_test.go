@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // What is left of flows when members are purged, replayed or end at a bad time.
@@ -57,7 +56,7 @@ var flowPurgeScenarios = []scenario{
 		c := g.claim()
 		g.fail(c["a"])
 		g.drain()
-		w.replay(g.id.Member("a"), engine.Replay{Request: uuid.New()})
+		w.replay(g.id.Member("a"), engine.Replay{Request: mint.UUID()})
 		g.fail(g.claim()["a"])
 		g.drain()
 		w.all("the first and the last", eq(g.group("n0"), "0 1 0 of 2 pending"),

@@ -3,11 +3,10 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // replays replays members in one call and tells what became of each.
@@ -61,7 +60,7 @@ var flowReplayScenarios = []scenario{
 		g.complete(c["other"], "")
 		g.ends(flowfabric.FlowFailed)
 		same(w, "failing", g.header().Failing, 1)
-		q := engine.Replay{Request: uuid.New()}
+		q := engine.Replay{Request: mint.UUID()}
 		sameList(w, "replayed", g.replays(q, "a", "b", "c", "d"), "waiting", "waiting_children", "waiting_children",
 			"waiting_children")
 		w.unchanged("again", func() {
@@ -99,7 +98,7 @@ var flowReplayScenarios = []scenario{
 		}
 		same(w, "answers", len(answers), len(ids))
 		w.unchanged("what is refused", func() {
-			_, err := w.e.ReplayFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.Replay{}, ids[:1])
+			_, err := w.e.ReplayFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), engine.Replay{}, ids[:1])
 			w.is(err, denied.NoFlow)
 			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, nil)
 			w.is(err, flowfabric.ErrInvalidInput)

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var flowScenarios = []scenario{
@@ -214,7 +215,7 @@ var flowScenarios = []scenario{
 			func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
 		w.unchanged("refused", func() {
 			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), denied.TagKey)
-			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)),
+			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(mint.ID(w.p)),
 				map[string]string{"a.b": "v"}, nil), denied.NoFlow)
 		})
 		g.complete(g.claim()["a"], "")

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -77,14 +78,14 @@ func (w *env) damage(commands []string) {
 	w.send(asleep, wait, large("go"), suspend.EffectAppended)
 	stopped := w.create()
 	w.cancel(stopped)
-	token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
+	token := w.hash(w.k.Satisfied(ids.UUID(asleep)))["1\x1f1"]
 	w.quiet = false
 	w.check()
 	done := w.core(ended)
-	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING",
-		waiting.UUID().String(), "LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION",
-		x.worker.session, "ROUTE", w.core(waiting)["r"], "STOPPED", stopped.UUID().String(), "ASLEEP",
-		asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token, "SCORE",
+	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", ids.UUID(x.id).String(), "WAITING",
+		ids.UUID(waiting).String(), "LATE", ids.UUID(late).String(), "ENDED", ids.UUID(ended).String(), "SESSION",
+		x.worker.session, "ROUTE", w.core(waiting)["r"], "STOPPED", ids.UUID(stopped).String(), "ASLEEP",
+		ids.UUID(asleep).String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token, "SCORE",
 		strconv.FormatInt(w.at(ended, "ct")-5e12, 10), "ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
 		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"],
 			"1"}, "\x1f"),
@@ -395,9 +396,10 @@ func (f *fuzzer) next() (call, func(answer)) {
 			id = f.fences[max(0, len(f.fences)-1-f.r.IntN(3))].Execution
 		}
 		if n >= 66 {
-			return f.operate(k, id.UUID().String()), nil
+			return f.operate(k, ids.UUID(id).String()), nil
 		}
-		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "r",
+		return call{"ff_cancel_execution", []string{proto, ids.UUID(id).String(), "", "", "", "",
+			"operator_override", "r",
 			"anna"}}, nil
 	case n < 75:
 		return call{"ff_session_renew", []string{proto, k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
@@ -478,7 +480,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
 		if n := len(f.fences); n > 0 && f.r.IntN(2) == 0 { // else hardly one of them is held
-			id = f.fences[n-1].Execution.UUID().String()
+			id = ids.UUID(f.fences[n-1].Execution).String()
 		}
 		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
@@ -538,7 +540,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 				f.no(err)
 				attempt, _ := strconv.ParseUint(h[1], 10, 32)
 				epoch, _ := strconv.ParseUint(h[2], 10, 64)
-				f.fences = append(f.fences, flowfabric.Fence{Execution: flowfabric.MakeExecutionID(f.p, id),
+				f.fences = append(f.fences, flowfabric.Fence{Execution: mint.Join(f.p, id),
 					Session: k.session, Claim: q.Number, Epoch: epoch, Attempt: uint32(attempt)})
 			}
 		}
@@ -548,7 +550,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 // spoil replaces, drops or adds an argument.
 func (f *fuzzer) spoil(c *call) {
 	garbage := []string{"", "-1", "0", "1", "2", "1.5", "nan", "1e3", "0x10", "x", "a{b}", "\x00", "99999999999999999",
-		strings.Repeat("z", 70), f.item().ID.UUID().String()}
+		strings.Repeat("z", 70), ids.UUID(f.item().ID).String()}
 	c.args = slices.Clone(c.args)
 	switch f.r.IntN(8) {
 	case 0:

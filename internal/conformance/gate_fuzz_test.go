@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // granted is a grant that a worker was told of, with the claim that it came with.
@@ -30,7 +31,7 @@ func (f *fuzzer) granted(k *worker, number uint64, slots []string) {
 		}
 		epoch, _ := strconv.ParseUint(h[1], 10, 64)
 		route, _ := strconv.ParseUint(h[2], 10, 64)
-		f.grants = append(f.grants, granted{engine.Grant{Execution: flowfabric.MakeExecutionID(f.p, id), Epoch: epoch,
+		f.grants = append(f.grants, granted{engine.Grant{Execution: mint.Join(f.p, id), Epoch: epoch,
 			Route: route}, k.session, number})
 		f.asking = true
 	}
@@ -41,7 +42,7 @@ func (f *fuzzer) gate(k *worker) call {
 	if len(f.grants) > 0 && f.r.IntN(3) == 0 {
 		return f.answered(f.grants[max(0, len(f.grants)-1-f.r.IntN(4))])
 	}
-	id := flowfabric.NewExecutionID(f.p)
+	id := mint.ID(f.p)
 	if len(f.ids) > 0 {
 		id = f.ids[f.r.IntN(len(f.ids))]
 	}
@@ -53,9 +54,9 @@ func (f *fuzzer) gate(k *worker) call {
 	}
 	switch f.r.IntN(7) {
 	case 0, 1:
-		return call{"ff_hold_execution", []string{proto, id.UUID().String(), "me", "r"}}
+		return call{"ff_hold_execution", []string{proto, ids.UUID(id).String(), "me", "r"}}
 	case 2, 3:
-		return call{"ff_unhold_execution", []string{proto, id.UUID().String(), "me"}}
+		return call{"ff_unhold_execution", []string{proto, ids.UUID(id).String(), "me"}}
 	case 4:
 		return call{"ff_set_share",
 			[]string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}

@@ -11,6 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // outbox is how many notices about quotas wait to be delivered.
@@ -50,17 +52,17 @@ func (g *gates) open(routes ...uint64) {
 // prefer changes the priority of an execution.
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
-	a := g.must("ff_change_priority", proto, id.UUID().String(), strconv.Itoa(n), "me")
+	a := g.must("ff_change_priority", proto, ids.UUID(id).String(), strconv.Itoa(n), "me")
 	same(g.env, "priority", a.slots[1], strconv.Itoa(n))
 	g.check()
 }
 
-// grantees is the ids of grants, in order.
-func grantees(list []engine.Grant) (ids []flowfabric.ExecutionID) {
+// grantees is the made of grants, in order.
+func grantees(list []engine.Grant) (made []flowfabric.ExecutionID) {
 	for _, x := range list {
-		ids = append(ids, x.Execution)
+		made = append(made, x.Execution)
 	}
-	return ids
+	return made
 }
 
 // expects fails unless the answers to ClaimGranted are these errors, in order.
@@ -117,29 +119,29 @@ var gateLifeScenarios = []scenario{
 	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
+		made := w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
-		g.hold(ids[0])
+		g.hold(made[0])
 		// the lane was never closed
 		same(w, "open", w.setLane("default", flowfabric.LaneActive, "").code, "ALREADY_SATISFIED")
 		w.unchanged("an unhold of what a gate keeps", func() {
-			already, err := w.e.UnholdExecution(w.ctx, ids[1], "me")
+			already, err := w.e.UnholdExecution(w.ctx, made[1], "me")
 			w.no(err)
 			same(w, "already", already, true)
 		})
 		same(w, "closed", len(k.grants(3)), 0)
 		g.open(list[0].Route)
-		sameList(w, "opened, but for what the operator keeps", grantees(k.grants(3)), ids[1:]...)
-		w.code(ids[0], "R4f")
-		g.unhold(ids[0])
-		sameList(w, "unheld", grantees(k.grants(3)), ids[:1]...)
+		sameList(w, "opened, but for what the operator keeps", grantees(k.grants(3)), made[1:]...)
+		w.code(made[0], "R4f")
+		g.unhold(made[0])
+		sameList(w, "unheld", grantees(k.grants(3)), made[:1]...)
 		w.unchanged("no reason at all", func() {
-			same(w, "code", w.fcall("ff_unhold_execution", proto, ids[0].UUID().String()).code, "invalid_input")
+			same(w, "code", w.fcall("ff_unhold_execution", proto, ids.UUID(made[0]).String()).code, "invalid_input")
 			sameList(w, "nobody's route", w.fcall("ff_open_route", proto, "1", "").slots, "1", "0")
 		})
-		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
+		_, err := w.e.UnholdExecution(w.ctx, mint.ID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *env) {
@@ -185,22 +187,22 @@ var gateLifeScenarios = []scenario{
 			g.asker("w2").one(x.id)
 		}
 		w.reset()
-		ids := []flowfabric.ExecutionID{w.create(deadline(time.Minute)), w.create(), w.create()}
-		for _, id := range ids {
+		made := []flowfabric.ExecutionID{w.create(deadline(time.Minute)), w.create(), w.create()}
+		for _, id := range made {
 			g.hold(id)
 		}
-		g.prefer(ids[2], 5)
-		w.cancel(ids[1])
+		g.prefer(made[2], 5)
+		w.cancel(made[1])
 		g.advance(time.Minute)
 		w.settleTime()
-		w.all("expired", eq(w.code(ids[0], "T4n").State.Public, "expired"),
-			eq(w.code(ids[1], "T3n").State.Public, "cancelled"))
-		g.unhold(ids[2])
+		w.all("expired", eq(w.code(made[0], "T4n").State.Public, "expired"),
+			eq(w.code(made[1], "T3n").State.Public, "cancelled"))
+		g.unhold(made[2])
 		late := w.create(priority(4))
 		k := w.worker("w1")
-		k.one(ids[2])
+		k.one(made[2])
 		k.one(late)
-		_, err := w.e.HoldExecution(w.ctx, ids[0], "me", "")
+		_, err := w.e.HoldExecution(w.ctx, made[0], "me", "")
 		w.is(err, denied.NotActive)
 	}},
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
@@ -324,15 +326,15 @@ var gateLifeScenarios = []scenario{
 	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 99, Window: flowfabric.Millis(time.Hour), Cap: 9})
-		ids := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
+		made := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
 		short := w.create(asking(flowfabric.QuotaGate(q)), deadline(3*time.Second))
 		k := g.asker("w1")
 		list := k.grants(9)
-		sameList(w, "granted", grantees(list), append(slices.Clone(ids), short)...)
+		sameList(w, "granted", grantees(list), append(slices.Clone(made), short)...)
 		g.admit(q, 5, list...)
-		w.cancel(ids[0])
-		g.hold(ids[1])
-		g.prefer(ids[2], 9)
+		w.cancel(made[0])
+		g.hold(made[1])
+		g.prefer(made[2], 9)
 		g.advance(3 * time.Second)
 		stale := denied.StaleLease
 		g.expects(k, list[4:], stale) // its time is over, though nobody has said so yet
@@ -344,17 +346,17 @@ var gateLifeScenarios = []scenario{
 		same(w, "told once each", g.outbox(), 3)
 		g.deliver()
 		same(w, "held, started", g.holds(q), occupied{2, 2})
-		g.unhold(ids[1])
+		g.unhold(made[1])
 		w.release(claims[0].Fence)
 		g.deliver()
 		again := k.grants(9)
-		sameList(w, "the new priority comes first", grantees(again), ids[2], ids[1])
-		w.cancel(ids[3])
+		sameList(w, "the new priority comes first", grantees(again), made[2], made[1])
+		w.cancel(made[3])
 		g.deliver()
 		g.refuse(k, false, time.Minute, "quota "+q+" cap", again...)
-		g.prefer(ids[1], 10)
+		g.prefer(made[1], 10)
 		g.open(again[0].Route)
-		sameList(w, "while its route was closed, too", grantees(k.grants(9)), ids[1], ids[2])
+		sameList(w, "while its route was closed, too", grantees(k.grants(9)), made[1], made[2])
 	}},
 	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *env) {
 		g := newGates(w)

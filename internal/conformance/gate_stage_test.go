@@ -198,7 +198,7 @@ func putBudget(name, expected, interval, refund, dimension, hard, soft string) [
 
 // spenderText is the wire form of an execution that reports.
 func spenderText(id flowfabric.ExecutionID) string {
-	return strconv.Itoa(int(id.Partition())) + "." + id.UUID().String()
+	return strconv.Itoa(int(id.Partition())) + "." + ids.UUID(id).String()
 }
 
 // holdText is the wire form of a hold.
@@ -206,7 +206,7 @@ func holdText(g engine.Grant) string { return holdOf(g).String() }
 
 // grantArgs is the wire form of a grant.
 func grantArgs(g engine.Grant) []string {
-	return []string{g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10)}
+	return []string{ids.UUID(g.Execution).String(), strconv.FormatUint(g.Epoch, 10)}
 }
 
 // gateCalls is a good call of every function about budgets, quotas and those who ask them.
@@ -225,7 +225,7 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_adjust_budget", []string{proto, s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{proto, s.budget, "me", "1", uuid.NewString()}},
 		{"ff_release_usage", []string{proto, "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
-		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", s.spender.UUID().String()}},
+		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", ids.UUID(s.spender).String()}},
 		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
 		{"ff_list_budgets", []string{proto, "", "10"}},
 		{"ff_remove_budget", []string{proto, s.budget}},
@@ -245,8 +245,8 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
 		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me", "set"}},
 		{"ff_read_gates", []string{proto}},
-		{"ff_hold_execution", []string{proto, s.waiting.UUID().String(), "me", "reason"}},
-		{"ff_unhold_execution", []string{proto, s.paused.UUID().String(), "me"}},
+		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String(), "me", "reason"}},
+		{"ff_unhold_execution", []string{proto, ids.UUID(s.paused).String(), "me"}},
 		{"ff_set_share", []string{proto, "default", "default", "5"}},
 	}
 }

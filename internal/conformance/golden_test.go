@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // goldenFile says what every function does to an execution in every state, one line each: state, function, answer,
@@ -101,7 +102,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	if x.worker == nil {
 		f = flowfabric.Fence{Execution: x.id, Session: "w1~1", Claim: 1, Epoch: 1}
 	}
-	id := x.id.UUID().String()
+	id := ids.UUID(x.id).String()
 	fenced := func(function string, more ...string) call {
 		return call{function, slices.Concat([]string{proto}, fenceArgs(f), more)}
 	}
@@ -118,7 +119,7 @@ func (w *env) goldenCall(name string, x placed) call {
 		flow = flowfabric.FlowID(x.id) // there is none
 	}
 	about := func(function string, more ...string) call {
-		return call{function, slices.Concat([]string{proto, flow.UUID().String()}, more)}
+		return call{function, slices.Concat([]string{proto, ids.UUID(flow).String()}, more)}
 	}
 	staging := func(node string) call {
 		m := engine.FlowMember{NewExecution: w.item(), Node: node}
@@ -129,7 +130,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "create again":
 		return again("")
 	case "create with another payload":
-		w.editRecord(x.id.UUID(), func(f fields) { f["pd"] = "d1" })
+		w.editRecord(ids.UUID(x.id), func(f fields) { f["pd"] = "d1" })
 		return again("d2")
 	case "claim by another":
 		k := w.worker("w2")
@@ -252,7 +253,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "wait for others":
 		return fenced("ff_wait_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
 	case "be awaited":
-		return call{"ff_await", []string{proto, "1", "+", x.id.UUID().String(), elsewhere(x.id, "waiter"), "1.0"}}
+		return call{"ff_await", []string{proto, "1", "+", ids.UUID(x.id).String(), elsewhere(x.id, "waiter"), "1.0"}}
 	case "flow":
 		return about("ff_flow_describe")
 	case "stage again":

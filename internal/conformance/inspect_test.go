@@ -12,7 +12,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // listing reads all pages of an index.
@@ -33,11 +35,11 @@ func (w *env) listing(q engine.ListQuery) (all []engine.Listed) {
 	return all
 }
 
-func idsOf(all []engine.Listed) (ids []flowfabric.ExecutionID) {
+func idsOf(all []engine.Listed) (made []flowfabric.ExecutionID) {
 	for _, x := range all {
-		ids = append(ids, x.ID)
+		made = append(made, x.ID)
 	}
-	return ids
+	return made
 }
 
 // queues are those of the partition by kind.
@@ -257,34 +259,34 @@ var inspectScenarios = []scenario{
 	}},
 	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
-		ids := w.createN(100) // in one call, so with one score
-		slices.SortFunc(ids, func(a, b flowfabric.ExecutionID) int {
-			return strings.Compare(a.UUID().String(), b.UUID().String())
+		made := w.createN(100) // in one call, so with one score
+		slices.SortFunc(made, func(a, b flowfabric.ExecutionID) int {
+			return strings.Compare(ids.UUID(a).String(), ids.UUID(b).String())
 		})
 		for _, newest := range []bool{false, true} {
 			q := engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 1, Newest: newest}
-			order := slices.Clone(ids)
+			order := slices.Clone(made)
 			if newest {
 				slices.Reverse(order)
 			}
 			for i, id := range order[:len(order)-1] {
-				q.After = engine.Position{Score: w.at(id, "ct"), Member: id.UUID().String()}
+				q.After = engine.Position{Score: w.at(id, "ct"), Member: ids.UUID(id).String()}
 				page, err := w.e.ListExecutions(w.ctx, w.p, q)
 				w.no(err)
 				w.all("behind it", eqList(idsOf(page.Executions), order[i+1:i+2]...), eq(page.More, i+2 < len(order)))
 			}
 			gone := order[10]
-			q.After = engine.Position{Score: w.at(gone, "ct"), Member: gone.UUID().String()}
+			q.After = engine.Position{Score: w.at(gone, "ct"), Member: ids.UUID(gone).String()}
 			score := strconv.FormatInt(q.After.Score, 10)
-			w.set("ZREM", w.k.Queue("1"), gone.UUID().String())
+			w.set("ZREM", w.k.Queue("1"), ids.UUID(gone).String())
 			page, err := w.e.ListExecutions(w.ctx, w.p, q)
 			w.no(err)
 			sameList(w, "behind one that is gone", idsOf(page.Executions), order[11:12]...)
-			w.set("ZADD", w.k.Queue("1"), "-5", gone.UUID().String()) // it went elsewhere in the queue
+			w.set("ZADD", w.k.Queue("1"), "-5", ids.UUID(gone).String()) // it went elsewhere in the queue
 			page, err = w.e.ListExecutions(w.ctx, w.p, q)
 			w.no(err)
 			sameList(w, "behind the place where it was", idsOf(page.Executions), order[11:12]...)
-			w.set("ZADD", w.k.Queue("1"), score, gone.UUID().String())
+			w.set("ZADD", w.k.Queue("1"), score, ids.UUID(gone).String())
 		}
 	}},
 	{name: "what ended other than completed is listed by the time of its end, until it is replayed or purged",
@@ -322,7 +324,7 @@ var inspectScenarios = []scenario{
 			all := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
 			same(w, "with the flow", len(all), 6)
 			same(w, "skipped", w.read(g.id.Member("b")).State.Public, flowfabric.Skipped)
-			w.replay(cancelled, engine.Replay{Request: uuid.New()})
+			w.replay(cancelled, engine.Replay{Request: mint.UUID()})
 			_, err := w.e.PurgeExecution(w.ctx, never, day)
 			w.no(err)
 			w.check()
@@ -343,7 +345,7 @@ var inspectScenarios = []scenario{
 			}
 			missing := uuid.NewString()
 			w.set("ZADD", w.k.Done(), "5", missing, "6", "no id at all")
-			w.editRecord(odd.UUID(), func(f fields) { f["pr"], f["s"] = "many", "T2" })
+			w.editRecord(ids.UUID(odd), func(f fields) { f["pr"], f["s"] = "many", "T2" })
 			w.set("HDEL", w.k.Routes(), "2")
 			all := w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100, Tags: true})
 			said := map[string]string{}
@@ -353,10 +355,10 @@ var inspectScenarios = []scenario{
 			same(w, "entries", len(all), 5)
 			same(w, "without a core", said[missing], "there is no such execution")
 			same(w, "no id", said["no id at all"], `"no id at all" is no execution id`)
-			same(w, "a number", said[odd.UUID().String()], `it is no record`)
-			same(w, "a route", said[lost.UUID().String()], "route 2 has 1 parts, want 5")
-			same(w, "sound", said[sound.UUID().String()], "")
-			w.editRecord(odd.UUID(), func(f fields) {
+			same(w, "a number", said[ids.UUID(odd).String()], `it is no record`)
+			same(w, "a route", said[ids.UUID(lost).String()], "route 2 has 1 parts, want 5")
+			same(w, "sound", said[ids.UUID(sound).String()], "")
+			w.editRecord(ids.UUID(odd), func(f fields) {
 				f["s"] = "X9"
 				delete(f, "pr")
 			})
@@ -365,7 +367,7 @@ var inspectScenarios = []scenario{
 					same(w, "an unknown state", x.Drift, `state "X9"`)
 				}
 			}
-			w.editRecord(odd.UUID(), func(f fields) { f["s"] = "R1f" })
+			w.editRecord(ids.UUID(odd), func(f fields) { f["s"] = "R1f" })
 			for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
 				if x.ID == odd {
 					w.all("one that lives elsewhere", eq(x.Drift, "its state is R1f"), eq(x.State.Public, "waiting"))
@@ -426,15 +428,15 @@ var inspectScenarios = []scenario{
 		}
 		g.submit(engine.SealClosed)
 		g.complete(g.claim()["d"], "")
-		var ids []flowfabric.ExecutionID
+		var made []flowfabric.ExecutionID
 		for _, m := range g.nodes {
-			ids = append(ids, m.ID)
+			made = append(made, m.ID)
 		}
 		for _, m := range g.nodes {
 			w.all("shown", eq(g.shown(m.Node).Kind, "k"), eq(g.shown(m.Node).Lane, "default"))
 		}
-		q := engine.ListQuery{Index: engine.IndexFlow, Key: g.id.UUID().String(), Limit: 2}
-		sameList(w, "members", idsOf(w.listing(q)), ids...)
+		q := engine.ListQuery{Index: engine.IndexFlow, Key: ids.UUID(g.id).String(), Limit: 2}
+		sameList(w, "members", idsOf(w.listing(q)), made...)
 		for _, key := range []string{"", q.Key + "0", "x"} {
 			q.Key = key
 			_, err := w.e.ListExecutions(w.ctx, w.p, q)
@@ -447,9 +449,9 @@ var inspectScenarios = []scenario{
 		for i := range 64 {
 			many[fmt.Sprintf("tag.n%02d", i)] = strings.Repeat("v", 256)
 		}
-		var ids []flowfabric.ExecutionID
+		var made []flowfabric.ExecutionID
 		for range 4 { // a call has at most 2,000 tags
-			ids = append(ids, w.createN(25, tags(many))...)
+			made = append(made, w.createN(25, tags(many))...)
 		}
 		q := engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100, Tags: true}
 		page, err := w.e.ListExecutions(w.ctx, w.p, q)
@@ -462,7 +464,7 @@ var inspectScenarios = []scenario{
 			same(w, "tags", len(x.Tags), 64)
 			seen[x.ID] = true
 		}
-		same(w, "all", len(seen), len(ids))
+		same(w, "all", len(seen), len(made))
 		q.Tags = false
 		page, err = w.e.ListExecutions(w.ctx, w.p, q)
 		w.no(err)
@@ -470,7 +472,7 @@ var inspectScenarios = []scenario{
 	}},
 	{name: "a partition lists its sessions and what they hold", run: func(w *env) {
 		w.quiet = true
-		ids := w.createN(300)
+		made := w.createN(300)
 		held := map[string]int{}
 		for i := range 299 { // more than a page
 			k := w.worker(fmt.Sprintf("w%03d", i))
@@ -495,7 +497,7 @@ var inspectScenarios = []scenario{
 				seen[x.ID] = true
 			}
 		}
-		same(w, "held", len(seen), len(ids))
+		same(w, "held", len(seen), len(made))
 		w.advance(ttl)
 		all, err = w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)

@@ -87,7 +87,7 @@ var keyScenarios = []scenario{
 		w.unchanged("another payload", func() {
 			c := w.creating(key("k", retained), digest("e"))
 			w.is(c.Err, denied.Idempotency)
-			same(w, "it names the execution", strings.Contains(c.Err.Error(), id.UUID().String()), true)
+			same(w, "it names the execution", strings.Contains(c.Err.Error(), ids.UUID(id).String()), true)
 		})
 		w.complete(w.worker("a").one(id).Fence, "r")
 		w.meets("it has ended", id, flowfabric.Completed, key("k", retained), digest("d"))
@@ -195,7 +195,7 @@ var keyScenarios = []scenario{
 			w.fail(k.one(id).Fence, "c")
 		}
 		w.cancel(id)
-		args := []string{id.UUID().String(), "86400000"}
+		args := []string{ids.UUID(id).String(), "86400000"}
 		same(w, "more", w.must("ff_purge_execution", append([]string{proto}, args...)...).slots[0], "1")
 		next := w.create(key("k", retained))
 		same(w, "the key is free", w.keyHolder("k"), next)
@@ -210,7 +210,7 @@ var keyScenarios = []scenario{
 		w.unchanged("the second waits", func() {
 			_, err := w.e.ReplayExecution(w.ctx, first, engine.Replay{Force: true})
 			w.is(err, denied.KeyTaken)
-			same(w, "it names the second", strings.Contains(err.Error(), second.UUID().String()), true)
+			same(w, "it names the second", strings.Contains(err.Error(), ids.UUID(second).String()), true)
 		})
 		w.complete(w.worker("b").one(second).Fence, "")
 		w.replay(first, engine.Replay{Force: true})
@@ -229,7 +229,7 @@ var keyScenarios = []scenario{
 	{name: "what is wrong with a key is refused, and writes nothing", run: func(w *env) {
 		x := w.item()
 		args, key := createArgs(x), uuid.NewString()
-		id, at := x.ID.UUID().String(), slices.Index(args, x.ID.UUID().String())
+		id, at := ids.UUID(x.ID).String(), slices.Index(args, ids.UUID(x.ID).String())
 		for _, bad := range []string{id + " " + key, id + " " + key + " -1", id + " " + key + " 31536000001",
 			id + " " + key + " 1.5", id + " x -", id + "  0", "x " + key + " 0", id + " " + key + " 0 0",
 			id + " " + strings.ToUpper(key) + "x 0", id + " " + key + " "} {
@@ -268,7 +268,7 @@ var keyScenarios = []scenario{
 			w.set("SET", name("l"), "nonsense")
 			w.set("DEL", name("m")) // free: nothing is missing
 			w.set("SET", name("lost"), uuid.NewString()+" 0")
-			w.set("SET", name("foreign"), id.UUID().String()+" 0") // names one that has another key
+			w.set("SET", name("foreign"), ids.UUID(id).String()+" 0") // names one that has another key
 			r := w.audit(true)
 			w.all("found", eq(strings.Count(found(r), "missing y"), 2), eq(strings.Count(found(r), "orphan y"), 2),
 				eq(len(r.Findings), 4))

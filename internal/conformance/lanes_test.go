@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -208,7 +209,7 @@ var laneScenarios = []scenario{
 		w.no(w.complete(got[theirs], "").Err)
 		w.no(w.complete(got[fast], "").Err)
 		for _, id := range []flowfabric.ExecutionID{theirs, fast} {
-			score, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+			score, err := w.do("ZSCORE", w.k.Done(), ids.UUID(id).String()).AsFloat64()
 			w.no(err)
 			same(w, "kept", int64(score)-w.at(id, "en"), (24 * time.Hour).Milliseconds())
 		}

@@ -12,7 +12,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -143,12 +145,12 @@ var mailboxScenarios = []scenario{
 					engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte("1")})
 				w.is(err, denied.NotSignalable)
 			})
-			w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "keep", "1", "me", "reason")
+			w.must("ff_replay_execution", proto, ids.UUID(id).String(), uuid.NewString(), "keep", "1", "me", "reason")
 			w.boxes("after a replay the rest is there", id, 3, 1, "3 other 3")
 			c = k.one(id)
 			same(w, "and the receipts", len(c.Steps), 3)
 			w.no(w.complete(c.Fence, "r").Err)
-			w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason")
+			w.must("ff_replay_execution", proto, ids.UUID(id).String(), uuid.NewString(), "drop", "1", "me", "reason")
 			c = k.one(id)
 			same(w, "from scratch", len(c.Steps), 0)
 			w.boxes("from scratch", id, 3, 1, "3 other 3")
@@ -158,7 +160,7 @@ var mailboxScenarios = []scenario{
 			w.check()
 			keys, _ := w.lasting()
 			for _, key := range keys {
-				if strings.Contains(key, id.UUID().String()) {
+				if strings.Contains(key, ids.UUID(id).String()) {
 					w.Errorf("%s is left", key)
 				}
 			}
@@ -166,7 +168,7 @@ var mailboxScenarios = []scenario{
 			w.is(err, flowfabric.ErrResultPurged)
 			_, err = w.e.ReadMessages(w.ctx, id, 0, 1)
 			w.is(err, flowfabric.ErrResultPurged)
-			_, err = w.e.SendMessage(w.ctx, flowfabric.MakeExecutionID(w.p, uuid.New()),
+			_, err = w.e.SendMessage(w.ctx, mint.Join(w.p, uuid.New()),
 				engine.Message{Mailbox: "user", Encoding: "json"})
 			w.is(err, flowfabric.ErrNotFound)
 		}},
@@ -189,7 +191,7 @@ var mailboxScenarios = []scenario{
 		same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "4 user 4")
 		same(w, "then the receipt is, alone", len(w.listed(id)), 1)
 		m := w.stopped(c.Fence, awaiting("approval"))
-		same(w, "the receipt says all, so the answer is no step", len(w.hash(w.k.Steps(id.UUID()))), 1)
+		same(w, "the receipt says all, so the answer is no step", len(w.hash(w.k.Steps(ids.UUID(id)))), 1)
 		w.mail(id, "user", "6")
 		w.code(id, "S1")
 		w.signal(id, m, "go", "resume_condition_satisfied")
@@ -248,7 +250,7 @@ var mailboxScenarios = []scenario{
 		run: func(w *env) {
 			_, c := w.holder()
 			id := c.Fence.Execution
-			m := engine.Message{ID: uuid.New(), Mailbox: "user", Key: "k", Encoding: "json", Payload: []byte("1")}
+			m := engine.Message{ID: mint.UUID(), Mailbox: "user", Key: "k", Encoding: "json", Payload: []byte("1")}
 			send := func(m engine.Message) engine.Sent {
 				w.Helper()
 				s, err := w.e.SendMessage(w.ctx, id, m)
@@ -257,7 +259,7 @@ var mailboxScenarios = []scenario{
 			}
 			same(w, "first", send(m), engine.Sent{Number: 1, Waiting: 1})
 			other := m
-			other.ID, other.Mailbox = uuid.New(), "other"
+			other.ID, other.Mailbox = mint.UUID(), "other"
 			w.unchanged("the same key",
 				func() { same(w, "again", send(other), engine.Sent{Number: 1, Waiting: 1, Already: true}) })
 			other.Key = ""
@@ -403,8 +405,8 @@ var mailboxScenarios = []scenario{
 		id := w.create()
 		w.mail(id, "user", "1")
 		w.quiet = true
-		w.set("DEL", w.k.Core(id.UUID()))
-		a := w.fcall("ff_audit_keys", proto, "1", "2", "mb", id.UUID().String(), "", "mk", id.UUID().String(), "")
+		w.set("DEL", w.k.Core(ids.UUID(id)))
+		a := w.fcall("ff_audit_keys", proto, "1", "2", "mb", ids.UUID(id).String(), "", "mk", ids.UUID(id).String(), "")
 		same(w, "findings", a.slots[0], "2")
 		for _, key := range w.keys() {
 			if strings.Contains(key, ":mb:") || strings.Contains(key, ":mk:") {
@@ -416,10 +418,10 @@ var mailboxScenarios = []scenario{
 
 // receiptBytes is the size of a receipt as it is stored.
 func (w *env) receiptBytes(id flowfabric.ExecutionID, name string) int {
-	return len(w.hash(w.k.Steps(id.UUID()))[engine.StepReceipt+name])
+	return len(w.hash(w.k.Steps(ids.UUID(id)))[engine.StepReceipt+name])
 }
 
 // wireSend is a message as it travels.
 func wireSend(id flowfabric.ExecutionID, message string) []string {
-	return []string{proto, id.UUID().String(), "user", message, "key", "ann", "json", "1"}
+	return []string{proto, ids.UUID(id).String(), "user", message, "key", "ann", "json", "1"}
 }

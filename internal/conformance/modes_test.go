@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -218,7 +219,7 @@ var modeScenarios = []scenario{
 	}},
 	{name: "best-effort frames expire, and all other frames stay", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
-		key := w.k.Live(f.Execution.UUID(), 1)
+		key := w.k.Live(ids.UUID(f.Execution), 1)
 		left := func() int64 {
 			n, err := w.do("PTTL", key).AsInt64()
 			w.no(err)
@@ -236,8 +237,8 @@ var modeScenarios = []scenario{
 		if n := left(); n <= 1000 || n > 2000 {
 			w.Fatalf("a ttl of 1 s leaves %d ms", n)
 		}
-		for _, key := range []string{w.k.Stream(f.Execution.UUID(), 1), w.k.Deltas(f.Execution.UUID(), 1),
-			w.k.Summary(f.Execution.UUID(), 1), w.k.Meta(f.Execution.UUID(), 1)} {
+		for _, key := range []string{w.k.Stream(ids.UUID(f.Execution), 1), w.k.Deltas(ids.UUID(f.Execution), 1),
+			w.k.Summary(ids.UUID(f.Execution), 1), w.k.Meta(ids.UUID(f.Execution), 1)} {
 			n, err := w.do("PTTL", key).AsInt64()
 			w.no(err)
 			same(w, key, n, -1)
@@ -271,14 +272,14 @@ var modeScenarios = []scenario{
 			last = a.LastID
 		}
 		put(1, bestEffort(0), bestEffort(0))
-		w.set("DEL", w.k.Live(f.Execution.UUID(), 2)) // as after its time
+		w.set("DEL", w.k.Live(ids.UUID(f.Execution), 2)) // as after its time
 		w.advance(-30 * time.Minute)
 		w.quiet = true // times of the core lie ahead now
 		put(3, bestEffort(0))
 		put(4, durableFrame(0), summaryDelta(1))
 		put(6, durableFrame(0))
 		put(7, durableFrame(0), durableFrame(0))
-		w.set("DEL", w.k.Live(f.Execution.UUID(), 2))
+		w.set("DEL", w.k.Live(ids.UUID(f.Execution), 2))
 		put(9, bestEffort(0))
 		p, err := framelog.Read(w.ctx, w.e, f.Execution, 2, framelog.ReadOptions{Limit: 100})
 		w.no(err)
@@ -375,8 +376,11 @@ var modeScenarios = []scenario{
 		_, err := w.e.PurgeExecution(w.ctx, id, 0)
 		w.no(err)
 		w.check()
-		left := slices.DeleteFunc(w.keys(), func(key string) bool { return !strings.Contains(key, id.UUID().String()) })
-		sameList(w, "left", left, w.k.Tombstone(id.UUID()))
+		left := slices.DeleteFunc(w.keys(), func(key string) bool {
+			return !strings.Contains(key,
+				ids.UUID(id).String())
+		})
+		sameList(w, "left", left, w.k.Tombstone(ids.UUID(id)))
 	}},
 }
 

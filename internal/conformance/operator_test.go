@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
 
@@ -116,7 +116,7 @@ var operatorScenarios = []scenario{
 		w.cancel(old)
 		_, _, err := w.e.ChangePriority(w.ctx, old, 1, "me")
 		w.is(err, denied.NotActive)
-		_, _, err = w.e.ChangePriority(w.ctx, flowfabric.NewExecutionID(w.p), 1, "me")
+		_, _, err = w.e.ChangePriority(w.ctx, mint.ID(w.p), 1, "me")
 		w.is(err, flowfabric.ErrNotFound)
 		for _, code := range reachable {
 			if code[0] != 'T' {
@@ -152,7 +152,7 @@ var operatorScenarios = []scenario{
 				same(w, "at the new time", w.stateOf(x.id), due[code])
 				w.reset()
 				x = w.state(code)
-				request := engine.DelayChange{Request: uuid.New()}
+				request := engine.DelayChange{Request: mint.UUID()}
 				already, err := w.e.SetDelay(w.ctx, x.id, request)
 				w.no(err)
 				w.check()
@@ -176,13 +176,13 @@ var operatorScenarios = []scenario{
 				w.unchanged(string(code), func() { _, err := set(x.id, 0); w.is(err, denied.NotEligible) })
 			}
 		}
-		_, err := set(flowfabric.NewExecutionID(w.p), 0)
+		_, err := set(mint.ID(w.p), 0)
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "a pause before a retry that an operator ends is followed by that retry, and a repeat finds it claimed",
 		run: func(w *env) {
 			x := w.state("R2b")
-			request := engine.DelayChange{Request: uuid.New(), By: "anna"}
+			request := engine.DelayChange{Request: mint.UUID(), By: "anna"}
 			_, err := w.e.SetDelay(w.ctx, x.id, request)
 			w.no(err)
 			c := x.worker.one(x.id)
@@ -247,7 +247,7 @@ var operatorScenarios = []scenario{
 	{name: "a repeated revocation request does not revoke the next holder's lease", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
-		args := []string{proto, id.UUID().String(), "", "op", "r", request.String()}
+		args := []string{proto, ids.UUID(id).String(), "", "op", "r", request.String()}
 		w.must("ff_revoke_lease", args...)
 		w.tick()
 		two := w.worker("w2")
@@ -277,7 +277,7 @@ var operatorScenarios = []scenario{
 				}
 			})
 		}
-		_, err := w.e.RevokeLease(w.ctx, flowfabric.NewExecutionID(w.p), "", "op", "r")
+		_, err := w.e.RevokeLease(w.ctx, mint.ID(w.p), "", "op", "r")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "revocations count as reclaims", run: func(w *env) {
@@ -384,9 +384,9 @@ var operatorScenarios = []scenario{
 	{name: "replays are limited, recognised when repeated, and refused before the end", run: func(w *env) {
 		x := w.state("T3n")
 		k := w.worker("w2")
-		request := engine.Replay{Request: uuid.New()}
+		request := engine.Replay{Request: mint.UUID()}
 		for i := range 10 {
-			request.Request = uuid.New()
+			request.Request = mint.UUID()
 			w.replay(x.id, request)
 			w.unchanged("the same request again", func() {
 				already, err := w.e.ReplayExecution(w.ctx, x.id, request)
@@ -420,7 +420,7 @@ var operatorScenarios = []scenario{
 				})
 			}
 		}
-		_, err = w.e.ReplayExecution(w.ctx, flowfabric.NewExecutionID(w.p), engine.Replay{})
+		_, err = w.e.ReplayExecution(w.ctx, mint.ID(w.p), engine.Replay{})
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "a replay gets its full deadline, timeout and retries again", run: func(w *env) {
@@ -486,7 +486,7 @@ var operatorScenarios = []scenario{
 		w.unchanged("a bad key", func() {
 			for _, key := range []string{"", "a", "A.b", "a.", ".a", "a..b", "a.b-c", strings.Repeat("a", 63) + ".b"} {
 				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), denied.TagKey)
-				a := w.fcall("ff_set_tags", proto, id.UUID().String(), "1", key, "v", "0")
+				a := w.fcall("ff_set_tags", proto, ids.UUID(id).String(), "1", key, "v", "0")
 				same(w, "code", a.code, "invalid_tag_key")
 			}
 			w.is(w.e.SetTags(w.ctx, id, map[string]string{"a.b": strings.Repeat("v", 257)}, nil),
@@ -503,13 +503,13 @@ var operatorScenarios = []scenario{
 		w.no(w.complete(c.Fence, "").Err)
 		w.no(w.e.SetTags(w.ctx, id, map[string]string{"late.tag": "x"}, nil))
 		same(w, "also when it has ended", all(), "late.tag=x")
-		w.is(w.e.SetTags(w.ctx, flowfabric.NewExecutionID(w.p), many, nil), flowfabric.ErrNotFound)
+		w.is(w.e.SetTags(w.ctx, mint.ID(w.p), many, nil), flowfabric.ErrNotFound)
 	}},
 	{name: "the history stores only departures from the happy path, at most 1,000", run: func(w *env) {
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
-		n, err := w.do("EXISTS", w.k.History(id.UUID())).AsInt64()
+		n, err := w.do("EXISTS", w.k.History(ids.UUID(id))).AsInt64()
 		w.no(err)
 		same(w, "the happy path keeps none", n, 0)
 		w.delay(f, time.Second)
@@ -602,8 +602,8 @@ var operatorScenarios = []scenario{
 			w.check()
 			left := 0
 			for _, key := range w.keys() {
-				if strings.Contains(key, x.id.UUID().String()) {
-					same(w, "what is left", key, w.k.Tombstone(x.id.UUID()))
+				if strings.Contains(key, ids.UUID(x.id).String()) {
+					same(w, "what is left", key, w.k.Tombstone(ids.UUID(x.id)))
 					left++
 				}
 			}
@@ -635,7 +635,7 @@ var operatorScenarios = []scenario{
 				w.no(err)
 				same(w, "already", already, true)
 			})
-			w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after its time
+			w.set("DEL", w.k.Tombstone(ids.UUID(x.id))) // as after its time
 			_, err = w.e.ReadExecution(w.ctx, x.id)
 			w.is(err, flowfabric.ErrNotFound)
 			_, err = w.e.PurgeExecution(w.ctx, x.id, 0)
@@ -659,18 +659,18 @@ var operatorScenarios = []scenario{
 				})
 			}
 		}
-		_, err := w.e.PurgeExecution(w.ctx, flowfabric.NewExecutionID(w.p), time.Hour)
+		_, err := w.e.PurgeExecution(w.ctx, mint.ID(w.p), time.Hour)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
 	{name: "a purge of many attempts proceeds in bounded slices", run: func(w *env) {
 		x := w.state("T1")
 		w.quiet = true
 		for attempt := range 450 { // as after that many reclaims
-			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt+1)), "r")
+			w.set("SET", w.k.Result(ids.UUID(x.id), uint32(attempt+1)), "r")
 		}
-		w.editRecord(x.id.UUID(), func(f fields) { f["n"] = "450" })
+		w.editRecord(ids.UUID(x.id), func(f fields) { f["n"] = "450" })
 		for _, want := range []string{"1", "1", "0"} {
-			same(w, "more", w.must("ff_purge_execution", proto, x.id.UUID().String(), "86400000").slots[0], want)
+			same(w, "more", w.must("ff_purge_execution", proto, ids.UUID(x.id).String(), "86400000").slots[0], want)
 			if want == "1" {
 				_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
 				w.is(err, flowfabric.ErrNotFound)

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // start is granted, admitted by quotas and claimed, all of up to max.
@@ -143,7 +144,7 @@ var quotaScenarios = []scenario{
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		for _, ran := range []bool{true, false} {
-			for _, h := range []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 7},
+			for _, h := range []engine.Hold{{Execution: mint.ID(w.p), Epoch: 7},
 				{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch + 1}} {
 				n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: q, Hold: h, Ran: ran}})
 				w.no(err)

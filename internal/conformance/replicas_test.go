@@ -13,7 +13,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -243,7 +245,7 @@ func (b *backlog) verify(w *env, sum engine.TickReply) {
 			core := w.core(id)
 			same(w, "state and reclaims", core["s"]+" "+core["lc"], what)
 			if len(what) > 1 && what[0] != 'A' { // one event for one effect, and one record of one attempt
-				records := w.hash(w.k.Attempts(id.UUID()))
+				records := w.hash(w.k.Attempts(ids.UUID(id)))
 				delete(records, "1r")
 				if ran := core["n"] != ""; ran != (len(records) == 1) {
 					w.Fatalf("%s has records %q", id, records)
@@ -279,7 +281,7 @@ func (w *env) obstruct(n int, but string) {
 		put("ZADD", w.k.Sessions(), "0", session) // it was renewed since
 		put("ZADD", w.k.Pending(), "0", nobody+":"+nobody)
 		// delayed and due later than its entries say
-		later := flowfabric.MakeExecutionID(w.p, uuid.New()).UUID().String()
+		later := ids.UUID(mint.Join(w.p, uuid.New())).String()
 		put("SET", string(w.k)+":x:"+later,
 			record.Record{Fields: fields{"s": "R2af", "ct": "1", "r": "1", "du": now, "dl": now}}.Encode())
 		put("ZADD", w.k.Delayed(), "0", later)

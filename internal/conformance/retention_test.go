@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -29,7 +30,7 @@ func kept(d time.Duration) option {
 // purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.
 func (w *env) purgeAt(id flowfabric.ExecutionID) time.Duration {
 	w.Helper()
-	score, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+	score, err := w.do("ZSCORE", w.k.Done(), ids.UUID(id).String()).AsFloat64()
 	if err != nil {
 		return -1
 	}
@@ -239,7 +240,7 @@ var retentionScenarios = []scenario{
 				own := func(x *engine.NewExecution) {
 					x.Digest = "0123456789abcdef0123456789abcdef"
 					if i < 6 {
-						x.ID = flowfabric.MakeExecutionID(ids.Scheduled(w.p, "s", 1, time.UnixMilli(int64(i))))
+						x.ID = mint.Join(ids.Scheduled(w.p, "s", 1, time.UnixMilli(int64(i))))
 					} else {
 						stays = time.Hour
 					}
@@ -271,7 +272,7 @@ var retentionScenarios = []scenario{
 				w.advance(time.Minute)
 				_, err = w.e.ReadExecution(w.ctx, x.id)
 				w.is(err, flowfabric.ErrNotFound)
-				w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after a real day
+				w.set("DEL", w.k.Tombstone(ids.UUID(x.id))) // as after a real day
 				same(w, "the id is free again", again().Duplicate, false)
 			}
 		}},
@@ -416,10 +417,10 @@ var retentionScenarios = []scenario{
 		x := w.state("T1", kept(time.Minute))
 		w.quiet = true
 		for attempt := range 450 {
-			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt+1)), "r")
-			w.set("HSET", w.k.Meta(x.id.UUID(), uint32(attempt+1)), "n", "1")
+			w.set("SET", w.k.Result(ids.UUID(x.id), uint32(attempt+1)), "r")
+			w.set("HSET", w.k.Meta(ids.UUID(x.id), uint32(attempt+1)), "n", "1")
 		}
-		w.editRecord(x.id.UUID(), func(f fields) { f["n"] = "450" })
+		w.editRecord(ids.UUID(x.id), func(f fields) { f["n"] = "450" })
 		other := w.create(kept(time.Minute))
 		w.cancel(other)
 		w.advance(2 * time.Minute)
@@ -429,9 +430,9 @@ var retentionScenarios = []scenario{
 		w.all("the rest", eq(sum.Purged, 1), eq(w.exists(x.id), false))
 		same(w, "calls", calls, 2)
 		left := slices.DeleteFunc(w.keys(), func(key string) bool {
-			return !strings.Contains(key, x.id.UUID().String())
+			return !strings.Contains(key, ids.UUID(x.id).String())
 		})
-		sameList(w, "left", left, w.k.Tombstone(x.id.UUID()))
+		sameList(w, "left", left, w.k.Tombstone(ids.UUID(x.id)))
 		w.quiet = false
 		w.check()
 	}},

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // named finds a name whose schedule lives in this partition.
@@ -62,7 +63,7 @@ func (w *env) recurring(name string, every time.Duration) engine.Schedule {
 // firing is the step of an instant that is due.
 func (w *env) firing(s engine.Schedule, every time.Duration) engine.Firing {
 	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
-		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)),
+		Item: engine.NewExecution{ID: mint.Join(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)),
 			Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k",
 				Tags: map[string]string{"schedule.name": s.Name}},
 			Digest: "d"}}
@@ -85,10 +86,10 @@ func wirePut(name, expected, seen string, next int64, definition, input string) 
 func wireFire(w *env, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
-	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
+	id := mint.Join(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
 	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", "", at, "1",
 		"", "0", "0", "", "default", "default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1",
-		id.UUID().String(), "d", ""}
+		ids.UUID(id).String(), "d", ""}
 }
 
 var scheduleScenarios = []scenario{
@@ -99,7 +100,7 @@ var scheduleScenarios = []scenario{
 		same(w, "first", w.fire(f).Outcome, engine.FireCreated)
 		same(w, "again", w.fire(f), engine.Fired{Already: true})
 		other := f
-		other.Item.ID = flowfabric.NewExecutionID(w.p)
+		other.Item.ID = mint.ID(w.p)
 		same(w, "by somebody else, under another id", w.fire(other), engine.Fired{Already: true})
 		c := w.worker("w1").one(f.Item.ID)
 		same(w, "input", string(c.Input), "in 1s")
@@ -138,7 +139,7 @@ var scheduleScenarios = []scenario{
 			})
 		}
 		f := w.firing(s, time.Minute)
-		f.Item.ID = flowfabric.NewExecutionID((w.p + 1) % partitions)
+		f.Item.ID = mint.ID((w.p + 1) % partitions)
 		_, err := w.e.FireSchedule(w.ctx, f)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
@@ -643,7 +644,7 @@ var scheduleScenarios = []scenario{
 	{name: "a firing of a flow with arguments out of bounds is refused", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		args := wireFire(w, s, "0")
-		flow := append(slices.Clone(args[:12]), flowfabric.NewExecutionID(w.p).UUID().String(), "2", "1", "seal")
+		flow := append(slices.Clone(args[:12]), ids.UUID(mint.ID(w.p)).String(), "2", "1", "seal")
 		for at, value := range map[int]string{9: "x", 12: "flow", 13: "0", 14: "-1", 15: "shut"} {
 			bad := slices.Clone(flow)
 			bad[at] = value
@@ -656,7 +657,7 @@ var scheduleScenarios = []scenario{
 		w.unchanged("nothing",
 			func() { same(w, "nothing", w.fcall("ff_fire_schedule", none...).code, "invalid_input") })
 		f := w.firing(s, time.Second)
-		f.Flow.ID = flowfabric.FlowID(flowfabric.NewExecutionID((w.p + 1) % partitions))
+		f.Flow.ID = flowfabric.FlowID(mint.ID((w.p + 1) % partitions))
 		_, err := w.e.FireSchedule(w.ctx, f)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
@@ -690,7 +691,7 @@ func (w *env) filed() int {
 // scheduled is the flow of the next instant of a schedule: b depends on a.
 func (w *env) scheduled(s engine.Schedule) *graph {
 	g := w.flow()
-	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision,
+	g.id = flowfabric.FlowID(mint.Join(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision,
 		s.Next)))
 	return g.node("a", nil).node("b", []string{"a"})
 }

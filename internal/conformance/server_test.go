@@ -12,8 +12,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -131,7 +133,7 @@ var serverScenarios = []scenario{
 			x.Policy, x.Priority, x.Deadline, x.Payload = policy, 9000, flowfabric.Millis(24*time.Hour), []byte("{}")
 			x.Digest = strings.Repeat("d", 64)
 		}, tags(map[string]string{"a.b": "c"}))
-		core := w.k.Core(id.UUID())
+		core := w.k.Core(ids.UUID(id))
 		w.atMost(core, "fresh", 448)
 		k := w.worker(strings.Repeat("i", 48))
 		k.ttl = time.Hour
@@ -163,7 +165,7 @@ var serverScenarios = []scenario{
 		plain := w.create(retries(3), payload(make([]byte, 64)))
 		total := int64(128) // its entry in the route's queue
 		for _, key := range w.keys() {
-			if strings.Contains(key, plain.UUID().String()) {
+			if strings.Contains(key, ids.UUID(plain).String()) {
 				n, err := w.do("MEMORY", "USAGE", key).AsInt64()
 				w.no(err)
 				total += n
@@ -275,7 +277,7 @@ var serverScenarios = []scenario{
 		same(w, "partitions", e.Partitions(), partitions)
 		e.Close()
 		_, err = w.e.CreateExecutions(w.ctx, partitions,
-			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(partitions)}})
+			[]engine.NewExecution{{ID: mint.ID(partitions)}})
 		w.is(err, flowfabric.ErrInvalidInput)
 		w.set("RENAME", "ff:config:partitions", "lost{ff:config:partitions}")
 		for _, cfg := range []engine.Config{{CreateConfig: &no}, {Partitions: partitions}} {

@@ -14,7 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
@@ -158,10 +160,10 @@ var settleScenarios = []scenario{
 		for _, garbage := range []string{"garbage", "null", "{}", "1,2,3", "nan,0,1000,60000,2000,0,100,10,0"} {
 			id := w.create(retries(5))
 			f := k.one(id).Fence
-			w.editRecord(id.UUID(), func(f fields) { f["po"] = garbage })
+			w.editRecord(ids.UUID(id), func(f fields) { f["po"] = garbage })
 			same(w, "a corrupt policy", w.fail(f, "x").Retry, false)
 			same(w, "state", w.core(id)["s"], "T2")
-			w.editRecord(id.UUID(), func(f fields) { delete(f, "po") })
+			w.editRecord(ids.UUID(id), func(f fields) { delete(f, "po") })
 		}
 	}},
 	{name: "backoff handles fractional multipliers, fixed and zero pauses, and jitter", run: func(w *env) {
@@ -200,7 +202,7 @@ var settleScenarios = []scenario{
 		for range 12 {
 			id := w.create(jittered, priority(9000))
 			o := failAsTold(w, k.one(id))
-			sum := sha1.Sum([]byte(id.UUID().String() + ":0"))
+			sum := sha1.Sum([]byte(ids.UUID(id).String() + ":0"))
 			part := int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])
 			same(w, "jitter", o.RetryIn, 10*time.Duration(800+part%401)*time.Millisecond) // 8 to 12 s
 			seen[o.RetryIn] = true
@@ -311,18 +313,18 @@ var settleScenarios = []scenario{
 		early := w.create(delay(time.Minute))
 		same(w, "not yet due", w.tick().Promoted, 0)
 		w.code(early, "R2af")
-		active, ended, missing := w.create(), w.create(), flowfabric.NewExecutionID(w.p)
+		active, ended, missing := w.create(), w.create(), mint.ID(w.p)
 		k := w.worker("w1")
 		k.one(active)
 		w.complete(k.one(ended).Fence, "")
 		for _, id := range []flowfabric.ExecutionID{active, ended, missing} {
-			w.set("ZADD", string(w.k)+":delayed", "5", id.UUID().String())
+			w.set("ZADD", string(w.k)+":delayed", "5", ids.UUID(id).String())
 		}
 		w.tick() // its check finds no entry that should not be there
-		w.set("ZADD", string(w.k)+":delayed", "5", early.UUID().String())
+		w.set("ZADD", string(w.k)+":delayed", "5", ids.UUID(early).String())
 		w.tick()
 		w.code(early, "R2af") // the core decides, not the index
-		w.editRecord(early.UUID(), func(f fields) { delete(f, "du") })
+		w.editRecord(ids.UUID(early), func(f fields) { delete(f, "du") })
 		w.advance(time.Minute)
 		same(w, "promoted without an instant", w.tick().Promoted, 1)
 		w.code(early, "R1f")

@@ -171,9 +171,9 @@ func set(v reflect.Value, text string) {
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
 		v.SetBool(text == "1")
-	case v.Type() == reflect.TypeFor[uuid.UUID]():
+	case v.Type() == reflect.TypeFor[[16]byte]():
 		id, _ := uuid.Parse(text)
-		v.Set(reflect.ValueOf(id))
+		v.Set(reflect.ValueOf([16]byte(id)))
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		v.SetInt(n * int64(time.Millisecond))
 	case v.Kind() == reflect.Int:

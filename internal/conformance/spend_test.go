@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var spendScenarios = []scenario{
 	{name: "a holder can undo its last report once, and no other report", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(nil)
 		report := func(epoch, sequence uint64, n int64) admission.Usage {
 			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence,
@@ -54,11 +54,11 @@ var spendScenarios = []scenario{
 		_, _, err = w.e.UndoUsage(w.ctx, missing)
 		w.is(err, denied.NoBudget)
 		missing.Budget = b
-		missing.Execution = flowfabric.NewExecutionID(w.p)
+		missing.Execution = mint.ID(w.p)
 		undo(missing, false, 40)
 	}},
 	{name: "a keyed spend counts once for its execution, and again after it was undone", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		report := func(id flowfabric.ExecutionID, epoch, sequence uint64, n int64, more ...string) (admission.Usage,
 			admission.Reported, error) {
@@ -81,7 +81,7 @@ var spendScenarios = []scenario{
 		first := counts(id, 5, 1, false, 10)
 		again := counts(id, 5, 2, true, 10)
 		later := counts(id, 6, 1, true, 10) // of a later run
-		counts(flowfabric.NewExecutionID(w.p), 5, 1, false, 20)
+		counts(mint.ID(w.p), 5, 1, false, 20)
 		_, _, err := report(id, 6, 2, 11)
 		w.is(err, flowfabric.ErrConflict)
 		_, _, err = report(id, 6, 3, 10, "strange") // the next report leaves it out
@@ -97,7 +97,7 @@ var spendScenarios = []scenario{
 		counts(id, 6, 4, false, 20)
 	}},
 	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
 		report := func(sequence uint64) admission.Usage {
 			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
@@ -147,7 +147,7 @@ var spendScenarios = []scenario{
 	{name: "undoing a report wakes the routes that wait for the budget", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		u := admission.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1,
+		u := admission.Usage{Budget: b, Execution: mint.ID(w.p), Epoch: 5, Sequence: 1,
 			Amounts: map[string]int64{"tokens": 100}}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
@@ -160,11 +160,11 @@ var spendScenarios = []scenario{
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
 	{name: "a ledger belongs to the partition and UUID of an execution, in one exact spelling", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(3)
+		g, id := newGates(w), mint.ID(3)
 		b := g.budget(func(b *admission.Budget) {
 			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
 		})
-		twin := flowfabric.MakeExecutionID(65535, id.UUID())
+		twin := mint.Join(65535, ids.UUID(id))
 		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
 			_, err := w.e.ReportUsage(w.ctx,
 				admission.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
@@ -184,7 +184,7 @@ var spendScenarios = []scenario{
 		same(w, "warned of", slices.ContainsFunc(log, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
-		name, root := id.UUID().String(), string(g.budgetRoot(b))
+		name, root := ids.UUID(id).String(), string(g.budgetRoot(b))
 		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name,
 			"3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
 			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"},
@@ -196,7 +196,7 @@ var spendScenarios = []scenario{
 		w.check()
 	}},
 	{name: "a report of an epoch before the last two counts as repeated", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(nil)
 		report := func(what string, epoch uint64, replayed, late bool, spent int64) {
 			w.Helper()
@@ -241,7 +241,7 @@ var spendScenarios = []scenario{
 		told := fail(run(10))
 		same(w, "given back", g.spent(b, "tokens"), 0)
 		w.advance(time.Millisecond)
-		_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: uuid.New()})
+		_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: mint.UUID()})
 		w.no(err)
 		f := run(50)
 		again, wake, err := w.e.ReleaseUsage(w.ctx, "outbox", told)
@@ -263,7 +263,7 @@ var spendScenarios = []scenario{
 			w.no(err)
 			return r
 		}
-		ledger := keys.Partition(g.budgetRoot(b)).Ledger(b, strconv.Itoa(int(id.Partition()))+"."+id.UUID().String())
+		ledger := keys.Partition(g.budgetRoot(b)).Ledger(b, strconv.Itoa(int(id.Partition()))+"."+ids.UUID(id).String())
 		left := func() time.Duration {
 			w.Helper()
 			ms, err := w.do("PTTL", ledger).AsInt64()
@@ -309,7 +309,7 @@ var spendScenarios = []scenario{
 		g.sound()
 	}},
 	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(func(b *admission.Budget) {
 			b.Reset, b.Refund, b.Limits = flowfabric.Millis(time.Hour), []string{"failed"},
 				map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
@@ -359,7 +359,7 @@ var spendScenarios = []scenario{
 		w.check()
 	}},
 	{name: "a ledger stays for a week, or for a day longer than the budget's period", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour,
 			30 * 24 * time.Hour: 31 * 24 * time.Hour} {
 			b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(reset) })
@@ -395,7 +395,7 @@ var spendScenarios = []scenario{
 			breach("tokens", false, 4, 1, true))
 	}},
 	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *env) {
-		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Hour) })
 		ask := func(route uint64, open bool) {
 			w.Helper()
@@ -451,7 +451,7 @@ var spendScenarios = []scenario{
 				b.Reset, b.OnHard = flowfabric.Millis(time.Hour),
 					admission.HardBlock
 			})
-			big, other := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+			big, other := mint.ID(w.p), mint.ID(w.p)
 			sequence := uint64(0)
 			spend := func(id flowfabric.ExecutionID, n int64, action admission.HardAction) {
 				w.Helper()

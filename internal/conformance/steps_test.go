@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -41,7 +42,7 @@ func (w *env) lists(what string, id flowfabric.ExecutionID, want ...string) {
 
 // logOfSteps is the hash beside the values of the steps.
 func (w *env) logOfSteps(id flowfabric.ExecutionID) map[string]string {
-	return w.hash(w.k.StepLog(id.UUID()))
+	return w.hash(w.k.StepLog(ids.UUID(id)))
 }
 
 // What people are told of the durable steps of an execution.
@@ -148,7 +149,7 @@ var stepScenarios = []scenario{
 		same(w, "opened", len(w.listed(id)), 2)
 		_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, gone.ID)
 		w.no(err)
-		value := w.hash(w.k.Steps(id.UUID()))[engine.StepWaitpoint+"draft"]
+		value := w.hash(w.k.Steps(ids.UUID(id)))[engine.StepWaitpoint+"draft"]
 		draft := fmt.Sprint("waitpoint draft 1 0s ", len(value))
 		closed := fmt.Sprint("waitpoint gone 1 0s ",
 			len(value)-len(" 1795572156615")-len("draft")+len(" 0")+len("gone"))
@@ -214,7 +215,7 @@ var stepScenarios = []scenario{
 		_, err := w.e.RecordStep(w.ctx, f, "s", nil, 0)
 		w.no(err)
 		w.no(w.complete(f, "").Err)
-		w.set("HSET", w.k.StepLog(w.item().ID.UUID()), "s", "0 1 0")
+		w.set("HSET", w.k.StepLog(ids.UUID(w.item().ID)), "s", "0 1 0")
 		same(w, "repaired", w.audit(true).Repaired, 1)
 		w.check()
 		_, err = w.e.PurgeExecution(w.ctx, id, 24*time.Hour)

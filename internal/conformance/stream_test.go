@@ -11,8 +11,10 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -63,7 +65,7 @@ var streamScenarios = []scenario{
 		plain.Execution = w.create()
 		plain = w.worker("w2").one(plain.Execution).Fence
 		w.frames(plain, 1, 1)
-		log := keys.Of(w.p).Stream(plain.Execution.UUID(), 1)
+		log := keys.Of(w.p).Stream(ids.UUID(plain.Execution), 1)
 		entries, err := w.raw.Do(w.ctx, w.raw.B().Xrange().Key(log).Start("-").End("+").Build()).AsXRange()
 		w.no(err)
 		same(w, "fields of a frame without one", len(entries[0].FieldValues), 2)
@@ -109,7 +111,7 @@ var streamScenarios = []scenario{
 			appendAs(what, stale, denied.StaleAppend, "superseded")
 		}
 		unknown := f
-		unknown.Execution = flowfabric.NewExecutionID(w.p)
+		unknown.Execution = mint.ID(w.p)
 		appendAs("unknown", unknown, flowfabric.ErrNotFound, "")
 		done := k.one(w.create()).Fence
 		w.complete(done, "")

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -24,7 +24,7 @@ var boundScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting()
 		id := c.Fence.Execution
-		first := suspend.SentSignal{ID: uuid.New(), Name: "first", IdempotencyKey: "key"}
+		first := suspend.SentSignal{ID: mint.UUID(), Name: "first", IdempotencyKey: "key"}
 		w.send(id, m, first, suspend.EffectNone)
 		var failed atomic.Int32
 		together(8, func(int) {
@@ -43,7 +43,7 @@ var boundScenarios = []scenario{
 			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		w.unchanged("a repeat", func() {
 			again := first
-			again.ID = uuid.New()
+			again.ID = mint.UUID()
 			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, again)
 			w.no(err)
 			w.all("a repeat", eq(d.Duplicate, true), eq(d.Signal, first.ID), eq(d.Effect, suspend.EffectNone))
@@ -83,14 +83,15 @@ var boundScenarios = []scenario{
 	{name: "signals that outgrow the record of the wait move to separate keys without loss", run: func(w *env) {
 		w.seed()
 		of := func(key, name string, bytes int) suspend.SentSignal {
-			return suspend.SentSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)),
+			return suspend.SentSignal{ID: mint.UUID(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)),
 				Encoding: "bytes", IdempotencyKey: key}
 		}
 		_, c := w.holder()
 		id := c.Fence.Execution
 		keys := func() (n int) { // of signals
 			for _, key := range w.keys() {
-				if strings.Contains(key, ":g:"+id.UUID().String()) || strings.Contains(key, ":um:"+id.UUID().String()) {
+				if strings.Contains(key, ":g:"+ids.UUID(id).String()) || strings.Contains(key,
+					":um:"+ids.UUID(id).String()) {
 					n++
 				}
 			}
@@ -326,7 +327,7 @@ var boundScenarios = []scenario{
 		_, err = w.e.CloseWaitpoint(w.ctx, f, closed.ID)
 		w.no(err)
 		large := func(name string) suspend.SentSignal { // more than the record of the wait takes
-			return suspend.SentSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)),
+			return suspend.SentSignal{ID: mint.UUID(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)),
 				Encoding: "bytes"}
 		}
 		w.send(id, named, large("early"), suspend.EffectBuffered)
@@ -335,7 +336,7 @@ var boundScenarios = []scenario{
 		w.send(id, m, large("go"), suspend.EffectAppended)
 		mine := func() (found []string) {
 			for _, key := range w.keys() {
-				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, id.UUID().String()) {
+				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, ids.UUID(id).String()) {
 					found = append(found, rest[:strings.Index(rest[1:], ":")+2])
 				}
 			}
@@ -357,7 +358,7 @@ var boundScenarios = []scenario{
 		w.check()
 		sameList(w, "left", mine(), ":z:")
 		for line := range strings.Lines(w.digest()) {
-			if strings.Contains(line, id.UUID().String()) && !strings.HasPrefix(line, ":z:") &&
+			if strings.Contains(line, ids.UUID(id).String()) && !strings.HasPrefix(line, ":z:") &&
 				!strings.HasPrefix(line, "expires :z:") {
 				w.Errorf("left: %s", line)
 			}

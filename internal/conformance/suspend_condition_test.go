@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -125,7 +126,7 @@ var compositeScenarios = []scenario{
 		keyed := func(name string) suspend.SentSignal {
 			return suspend.SentSignal{Name: name, IdempotencyKey: uuid.NewString()}
 		}
-		plain := suspend.SentSignal{ID: uuid.New(), Name: "approve"} // without a key it counts by its own id
+		plain := suspend.SentSignal{ID: mint.UUID(), Name: "approve"} // without a key it counts by its own id
 		w.send(s.id, s.wp, plain, suspend.EffectAppended)
 		again, err := w.deliver(s.id, s.wp, plain)
 		w.no(err)
@@ -165,7 +166,7 @@ var compositeScenarios = []scenario{
 		both := waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)
 		w.refuses("one id twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice",
 			w.suspending(c.Fence, both))
-		twice[1].ID, twice[1].Key = uuid.New(), twice[0].Key
+		twice[1].ID, twice[1].Key = mint.UUID(), twice[0].Key
 		w.refuses("one key twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice",
 			w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))
 		// The largest that is allowed, and what was refused has left nothing in its way.
@@ -192,7 +193,7 @@ var compositeScenarios = []scenario{
 		w.stop()
 		descending := func(n int) (all []suspend.SentSignal) { // ids that sort the other way round
 			for range n {
-				all = append(all, suspend.SentSignal{ID: uuid.New(), Name: "go"})
+				all = append(all, suspend.SentSignal{ID: mint.UUID(), Name: "go"})
 			}
 			slices.SortFunc(all, func(a, b suspend.SentSignal) int {
 				return strings.Compare(b.ID.String(), a.ID.String())

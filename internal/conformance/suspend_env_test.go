@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -29,7 +30,7 @@ func printOf(secret string) string { return digestOf(secret)[:16] }
 
 // mintedBy is the identity of a new waitpoint with a token under a key.
 func mintedBy(kid, key string) engine.Minted {
-	m := engine.Minted{ID: uuid.New(), Key: key, Kid: kid, Nonce: strings.ReplaceAll(uuid.NewString(), "-", "")}
+	m := engine.Minted{ID: mint.UUID(), Key: key, Kid: kid, Nonce: strings.ReplaceAll(uuid.NewString(), "-", "")}
 	m.Digest = digestOf(tokenOf(m))
 	return m
 }
@@ -158,7 +159,7 @@ func resumedAfter(d time.Duration) suspending {
 
 // suspension is a fresh wait for the signal go, on one waitpoint, for ever.
 func suspension(opts ...suspending) engine.Suspension {
-	q := engine.Suspension{ID: uuid.New(), Reason: "waiting_for_signal", Behaviour: "fail",
+	q := engine.Suspension{ID: mint.UUID(), Reason: "waiting_for_signal", Behaviour: "fail",
 		Condition: conditionOf(names(1, 1, "go")), Bindings: []engine.Binding{{Minted: minted("wp")}}}
 	for _, o := range opts {
 		o(&q)

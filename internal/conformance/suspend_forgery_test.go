@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -19,7 +21,7 @@ import (
 type refusal struct {
 	what   string
 	id     flowfabric.ExecutionID
-	wp     uuid.UUID
+	wp     flowfabric.UUID
 	digest string
 }
 
@@ -27,14 +29,14 @@ type refusal struct {
 // token of another execution's waitpoint.
 func (w *env) refusals() (all []refusal) {
 	w.Helper()
-	add := func(what string, id flowfabric.ExecutionID, wp uuid.UUID, digest string) {
+	add := func(what string, id flowfabric.ExecutionID, wp flowfabric.UUID, digest string) {
 		all = append(all, refusal{what, id, wp, digest})
 	}
 	never := minted("never")
 	open := w.sleeps()
 	other := w.sleeps()
-	add("unknown execution", flowfabric.NewExecutionID(w.p), never.ID, never.Digest)
-	add("unknown execution, genuine token", flowfabric.NewExecutionID(w.p), open.wp.ID, open.wp.Digest)
+	add("unknown execution", mint.ID(w.p), never.ID, never.Digest)
+	add("unknown execution, genuine token", mint.ID(w.p), open.wp.ID, open.wp.Digest)
 	add("unknown waitpoint", open.id, never.ID, never.Digest)
 	add("unknown waitpoint, genuine token", open.id, never.ID, open.wp.Digest)
 	add("foreign waitpoint", open.id, other.wp.ID, other.wp.Digest)
@@ -85,7 +87,7 @@ var forgeryScenarios = []scenario{
 			w.unchanged("refusals", func() {
 				for _, x := range all {
 					mark := uuid.NewString()
-					reply, commands := m.call("ff_deliver_signal", mark, proto, x.id.UUID().String(), x.wp.String(),
+					reply, commands := m.call("ff_deliver_signal", mark, proto, ids.UUID(x.id).String(), x.wp.String(),
 						x.digest, mark, "go", "", "", "", "", "key", "1000", "", "json", "payload")
 					if want == "" {
 						want, ran = reply, strings.Join(commands, "\n")
@@ -103,7 +105,7 @@ var forgeryScenarios = []scenario{
 		w.seed()
 		w.stop()
 		s, old := w.sleeps(), w.sleeps(within(time.Hour, "fail"))
-		present := func(id flowfabric.ExecutionID, wp uuid.UUID, digest string, want error) {
+		present := func(id flowfabric.ExecutionID, wp flowfabric.UUID, digest string, want error) {
 			w.Helper()
 			_, err := w.e.DeliverSignal(w.ctx, id, wp, digest, suspend.SentSignal{Name: "go"})
 			w.is(err, want)
@@ -127,7 +129,7 @@ var forgeryScenarios = []scenario{
 		same(w, "again", w.waitpoint(s.id, s.wp).RefusedAt.Equal(at.Add(time.Second)), true)
 		// What is made up is counted likewise, and takes room for the latest 256 only.
 		for range 300 {
-			present(flowfabric.NewExecutionID(w.p), uuid.New(), s.wp.Digest, flowfabric.ErrInvalidToken)
+			present(mint.ID(w.p), mint.UUID(), s.wp.Digest, flowfabric.ErrInvalidToken)
 		}
 		w.all("made up", eq(counted()-first, 304), eq(w.size(w.k.Refused()), 256))
 		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", suspend.EffectSatisfied).Effect,
@@ -230,7 +232,7 @@ var forgeryScenarios = []scenario{
 				answers, errs := make([]suspend.Delivered, n), make([]error, n)
 				sent := make([]suspend.SentSignal, n)
 				for i := range sent {
-					sent[i] = suspend.SentSignal{ID: uuid.New(), Name: "go", IdempotencyKey: "key"}
+					sent[i] = suspend.SentSignal{ID: mint.UUID(), Name: "go", IdempotencyKey: "key"}
 					if by == "id" {
 						sent[i] = suspend.SentSignal{ID: sent[0].ID, Name: "go"}
 					}

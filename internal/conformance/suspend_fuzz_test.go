@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // wait is what a holder does about waitpoints: it opens one, takes one back, or suspends on some.
@@ -116,20 +117,20 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 		f.requests = append(f.requests, uuid.NewString())
 	}
 	id, _ := uuid.Parse(f.requests[max(0, len(f.requests)-1-f.r.IntN(12))])
-	told = wireSignal(id, pick("go", "go", "go", "stop", "other"), pick("", "", "k1", "k2"))
+	told = wireSignal(flowfabric.UUID(id), pick("go", "go", "go", "stop", "other"), pick("", "", "k1", "k2"))
 	told[4] = pick("me", "you")
 	told[10] = pick("", "1", "\x00\x1f\x1e")
 	switch f.r.IntN(20) {
 	case 0, 1:
 		return call{"ff_approve_waitpoint",
-			slices.Concat([]string{proto, p.id.UUID().String(), pick(p.ID.String(), p.Key)}, told)}, nil
+			slices.Concat([]string{proto, ids.UUID(p.id).String(), pick(p.ID.String(), p.Key)}, told)}, nil
 	case 2, 8:
 		c := call{"ff_resume_execution", wireResume(p.id, id.String())}
 		c.args[7] = pick("0", "0", "2000")
 		return c, nil
 	case 3, 4:
 		m := mintedBy(pick(p.Kid, "k2"), p.Key)
-		c := call{"ff_reissue_token", []string{proto, p.id.UUID().String(), p.ID.String(), m.Kid, m.Digest, m.Nonce,
+		c := call{"ff_reissue_token", []string{proto, ids.UUID(p.id).String(), p.ID.String(), m.Kid, m.Digest, m.Nonce,
 			"me"}}
 		m.ID = p.ID
 		return c, func(a answer) {
@@ -141,10 +142,10 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 		return call{"ff_set_token_keys",
 			wireKey(pick("seed", "rotate"), pick(kid, "k2", "k3"), pick("0", "1000", "9000000"), pick("0", "1"))}, nil
 	case 6:
-		return call{"ff_read_suspension", []string{proto, p.id.UUID().String()}}, nil
+		return call{"ff_read_suspension", []string{proto, ids.UUID(p.id).String()}}, nil
 	case 7:
-		return call{"ff_read_signals", []string{proto, p.id.UUID().String(), p.ID.String(), "0"}}, nil
+		return call{"ff_read_signals", []string{proto, ids.UUID(p.id).String(), p.ID.String(), "0"}}, nil
 	}
-	return call{"ff_deliver_signal", slices.Concat([]string{proto, p.id.UUID().String(), p.ID.String(), p.Digest},
+	return call{"ff_deliver_signal", slices.Concat([]string{proto, ids.UUID(p.id).String(), p.ID.String(), p.Digest},
 		told)}, nil
 }

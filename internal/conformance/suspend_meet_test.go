@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -15,7 +16,8 @@ import (
 
 // waitOf is the waitpoint of an actor in its n-th claim.
 func waitOf(actor string, n string) engine.Minted {
-	m := engine.Minted{ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(actor+n)), Key: "wait of " + actor + n, Kid: kid,
+	m := engine.Minted{ID: flowfabric.UUID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(actor+n))),
+		Key: "wait of " + actor + n, Kid: kid,
 		Nonce: strings.Repeat("0", 32)}
 	m.Digest = digestOf(tokenOf(m))
 	return m
@@ -29,7 +31,7 @@ func suspends(behaviour string, pending bool) move {
 		if pending {
 			onPending(m)(&q)
 		}
-		q.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(a.name+a.held()[2]))
+		q.ID = flowfabric.UUID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(a.name+a.held()[2])))
 		return call{"ff_suspend_execution", slices.Concat([]string{proto}, a.held(), wireSuspend(q))}
 	}}
 }
@@ -46,7 +48,7 @@ func delivers(to, number string) move {
 	return move{name: "signal " + number + " to " + to, call: func(a *actor) call {
 		m := waitOf(to, "1")
 		return call{"ff_deliver_signal", slices.Concat([]string{proto, a.ids[0], m.ID.String(), m.Digest},
-			wireSignal(uuid.NewSHA1(uuid.NameSpaceOID, []byte(number)), "go", ""))}
+			wireSignal(flowfabric.UUID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(number))), "go", ""))}
 	}}
 }
 

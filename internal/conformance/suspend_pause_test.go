@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -180,7 +181,7 @@ var pauseScenarios = []scenario{
 			byArea, total := map[string]int64{}, int64(0)
 			for _, key := range w.keys() {
 				rest := strings.TrimPrefix(key, string(w.k))
-				own := strings.Contains(rest, all[0].id.UUID().String())
+				own := strings.Contains(rest, ids.UUID(all[0].id).String())
 				_, indexed := map[string]bool{w.k.Alarms(): true, w.k.Open(kid): true, w.k.Delayed(): true,
 					w.k.Pending(): true, w.k.Done(): true, w.k.Parked(): true}[key]
 				if !own && !indexed {

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -24,11 +24,11 @@ var pendingScenarios = []scenario{
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "p")
 		p := w.waitpoint(id, m)
-		w.all("pending", eq(p.State, "pending"), eq(p.Key, "p"), eq(p.Suspension, uuid.Nil),
+		w.all("pending", eq(p.State, "pending"), eq(p.Key, "p"), eq(p.Suspension, flowfabric.UUID{}),
 			eq(p.ExpiresAt.Sub(p.CreatedAt), time.Hour))
 		x := w.dump()
 		sameDeep(w, "due", x.ZSets[":pending"],
-			map[string]float64{id.UUID().String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())})
+			map[string]float64{ids.UUID(id).String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())})
 		d := w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("early")}, suspend.EffectBuffered)
 		same(w, "open", d.Open, true)
 		w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("second")}, suspend.EffectBuffered)
@@ -182,7 +182,7 @@ var pendingScenarios = []scenario{
 		same(w, "end", detail(err, 0), "T3")
 		// Without a key a signal is known by its own id, so that a call may be repeated after a lost reply.
 		_, c, m = w.waiting()
-		s := suspend.SentSignal{ID: uuid.New(), Name: "go"}
+		s := suspend.SentSignal{ID: mint.UUID(), Name: "go"}
 		w.send(c.Fence.Execution, m, s, suspend.EffectSatisfied)
 		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, suspend.EffectSatisfied) })
 	}},
@@ -329,7 +329,7 @@ func (row timeoutRow) verify(w *env) {
 	w.signal(id, m, "a", suspend.EffectAppended)
 	w.pass(10*time.Second - time.Millisecond)
 	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
-	w.set("ZADD", w.k.Alarms(), "5", id.UUID().String()) // the record decides, not the index
+	w.set("ZADD", w.k.Alarms(), "5", ids.UUID(id).String()) // the record decides, not the index
 	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
 	w.code(id, "S1")
 	w.pass(time.Millisecond)
@@ -350,7 +350,7 @@ func (row timeoutRow) verify(w *env) {
 			same(w, "cancelled by", s.CancelSource, "system_timeout_policy")
 		}
 	default:
-		same(w, row.behaviour+" alarm", x.ZSets[":alarms"][id.UUID().String()], float64(s.DeadlineAt.UnixMilli()))
+		same(w, row.behaviour+" alarm", x.ZSets[":alarms"][ids.UUID(id).String()], float64(s.DeadlineAt.UnixMilli()))
 		same(w, "attempts in the log", len(s.AttemptLog), 0)
 	}
 	if row.behaviour == "escalate" {
@@ -360,7 +360,7 @@ func (row timeoutRow) verify(w *env) {
 	w.all(row.behaviour+" suspension", eq(r.ID, q.ID), eq(r.ClosedAt.Equal(r.TimeoutAt), true),
 		eq(r.CloseReason, row.reason), eq(r.Cause, "timeout"), eq(r.Trigger, "timeout"))
 	w.all(row.behaviour+" waitpoint", eq(p.State, "closed"), eq(p.CloseReason, row.reason))
-	same(w, "parts", x.Hashes[":us:"+id.UUID().String()] == nil && len(x.ZSets[":open:"+kid]) == 0, true)
+	same(w, "parts", x.Hashes[":us:"+ids.UUID(id).String()] == nil && len(x.ZSets[":open:"+kid]) == 0, true)
 	w.unchanged("a late signal", func() {
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: "b"})
 		w.is(err, row.late)

@@ -8,6 +8,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -59,7 +61,7 @@ func (w *env) unasked(id flowfabric.ExecutionID, m engine.Minted, name, want str
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: name})
 		w.is(err, flowfabric.ErrInvalidInput)
 		same(w, "with the token", detail(err, 0), want)
-		_, err = w.e.ApproveWaitpoint(w.ctx, id, m.Key, suspend.SentSignal{ID: uuid.New(), Name: name,
+		_, err = w.e.ApproveWaitpoint(w.ctx, id, m.Key, suspend.SentSignal{ID: mint.UUID(), Name: name,
 			SourceType: "operator", Source: "op", Encoding: "json", Payload: []byte("true")})
 		w.is(err, flowfabric.ErrInvalidInput)
 		same(w, "as an operator", detail(err, 0), want)
@@ -87,9 +89,9 @@ var questionScenarios = []scenario{
 				_, err := w.e.ReadQuestion(w.ctx, id, early.ID, digest)
 				w.is(err, flowfabric.ErrInvalidToken)
 			}
-			_, err := w.e.ReadQuestion(w.ctx, id, uuid.New(), early.Digest)
+			_, err := w.e.ReadQuestion(w.ctx, id, mint.UUID(), early.Digest)
 			w.is(err, flowfabric.ErrInvalidToken)
-			_, err = w.e.ReadQuestion(w.ctx, flowfabric.MakeExecutionID(w.p, uuid.New()), early.ID, early.Digest)
+			_, err = w.e.ReadQuestion(w.ctx, mint.Join(w.p, uuid.New()), early.ID, early.Digest)
 			w.is(err, flowfabric.ErrInvalidToken)
 		})
 		w.send(id, early, suspend.SentSignal{Name: "go", Source: "ann"}, suspend.EffectSatisfied)
@@ -108,7 +110,7 @@ var questionScenarios = []scenario{
 		w.seed()
 		_, plain := w.holder()
 		w.stopped(plain.Fence)
-		text, err := w.do("GET", w.k.Waits(plain.Fence.Execution.UUID())).ToString()
+		text, err := w.do("GET", w.k.Waits(ids.UUID(plain.Fence.Execution))).ToString()
 		w.no(err)
 		same(w, "named fields", strings.Contains(text, "qu="), false)
 		points := w.waits(plain.Fence.Execution).Waitpoints

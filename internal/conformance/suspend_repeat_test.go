@@ -3,11 +3,10 @@ package conformance
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -115,9 +114,9 @@ var suspendRepeatScenarios = []scenario{
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}
 		w.refuses("another suspension", denied.SuspensionChanged, w.record(s.id).ID.String(),
-			resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
+			resuming(engine.ResumeRequest{By: "op", Suspension: mint.UUID()}))
 		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
-		request := engine.ResumeRequest{By: "op", Request: uuid.New(), Suspension: w.record(s.id).ID}
+		request := engine.ResumeRequest{By: "op", Request: mint.UUID(), Suspension: w.record(s.id).ID}
 		for _, again := range []bool{false, true} {
 			already, err := w.e.ResumeExecution(w.ctx, s.id, request)
 			w.no(err)

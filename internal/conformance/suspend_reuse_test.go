@@ -3,11 +3,11 @@ package conformance
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -17,7 +17,7 @@ var reuseScenarios = []scenario{
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
-		request := engine.ResumeRequest{Request: uuid.New(), By: "anna"}
+		request := engine.ResumeRequest{Request: mint.UUID(), By: "anna"}
 		already, err := w.e.ResumeExecution(w.ctx, s.id, request)
 		w.no(err)
 		same(w, "first", already, false)
@@ -31,7 +31,7 @@ var reuseScenarios = []scenario{
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("gate")))
-		approval := suspend.SentSignal{ID: uuid.New(), Name: "go", Source: "anna"}
+		approval := suspend.SentSignal{ID: mint.UUID(), Name: "go", Source: "anna"}
 		first, err := w.e.ApproveWaitpoint(w.ctx, s.id, "gate", approval)
 		w.no(err)
 		w.suspend(w.claims(s.id).Fence, waitFor(names(1, 1, "go"), minted("gate")))
@@ -92,7 +92,7 @@ var reuseScenarios = []scenario{
 		for _, behaviour := range []string{"fail", "escalate"} {
 			broken := w.sleeps(waitFor(names(1, 1, "go"), minted("one")), within(time.Second, behaviour))
 			other := w.sleeps(waitFor(names(1, 1, "go"), minted("two")), within(2*time.Second, "auto_resume"))
-			w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(w.k.Waits(broken.id.UUID())).Build()).Error())
+			w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(w.k.Waits(ids.UUID(broken.id))).Build()).Error())
 			w.pass(3 * time.Second)
 			w.tick()
 			same(w, "the other", w.public(other.id), flowfabric.Waiting)

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -40,7 +40,7 @@ func suspendArgs(fence []string, q engine.Suspension) []string {
 }
 
 // waitpointCalls are the three calls by which a holder deals with waitpoints; pending is one that it may close.
-func (w *env) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string]func() error {
+func (w *env) waitpointCalls(f flowfabric.Fence, pending flowfabric.UUID) map[string]func() error {
 	return map[string]func() error{
 		"suspend": func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err },
 		"pend": func() error {
@@ -110,7 +110,7 @@ var suspensionScenarios = []scenario{
 		w.all("timeout", eq(r.TimeoutAt.Sub(r.CreatedAt), time.Minute), eq(r.TimeoutAt.Equal(s.TimeoutAt), true),
 			eq(r.Behaviour, "cancel"))
 		sameDeep(w, "alarm", w.dump().ZSets[":alarms"],
-			map[string]float64{id.UUID().String(): float64(s.TimeoutAt.UnixMilli())})
+			map[string]float64{ids.UUID(id).String(): float64(s.TimeoutAt.UnixMilli())})
 		for name, call := range w.everyFencedCall(c.Fence) {
 			w.unchanged(name, func() {
 				if err := call(); err == nil {
@@ -154,7 +154,7 @@ var suspensionScenarios = []scenario{
 		})
 		w.unchanged("no execution", func() {
 			lost := f
-			lost.Execution = flowfabric.NewExecutionID(w.p)
+			lost.Execution = mint.ID(w.p)
 			_, err := w.e.SuspendExecution(w.ctx, lost, suspension())
 			w.is(err, flowfabric.ErrNotFound)
 		})
@@ -216,8 +216,8 @@ var suspensionScenarios = []scenario{
 			eq(p.Signals, 1), eq(p.Matched, 1), eq(p.LastSignalAt.Equal(r.LastSignalAt), true))
 		x := w.dump()
 		w.all("indexes", eq(len(x.ZSets[":open:"+kid]), 0), eq(len(x.ZSets[":pending"]), 0),
-			eq(x.ZSets[":alarms"][id.UUID().String()], float64(s.DeadlineAt.UnixMilli())),
-			eq(x.Hashes[":us:"+id.UUID().String()] == nil, true))
+			eq(x.ZSets[":alarms"][ids.UUID(id).String()], float64(s.DeadlineAt.UnixMilli())),
+			eq(x.Hashes[":us:"+ids.UUID(id).String()] == nil, true))
 		n := w.worker("w2").one(id)
 		w.all("the same attempt", eq(n.Type, "resumed"), eq(n.Fence.Attempt, 1), eq(n.LastSequence, 2),
 			eq(n.Fence.Epoch > c.Fence.Epoch, true))

@@ -14,6 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -130,7 +132,7 @@ var timeoutScenarios = []scenario{
 			w.all("one attempt", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1))
 			for _, g := range c.Resume.Signals {
 				w.all("who says so", eq(g.SourceType, "system"), eq(g.Effect, suspend.EffectTimeout),
-					eq(g.Waitpoint, uuid.Nil))
+					eq(g.Waitpoint, flowfabric.UUID{}))
 			}
 			w.no(w.complete(c.Fence, "").Err)
 		}
@@ -156,9 +158,9 @@ var timeoutScenarios = []scenario{
 			p := w.waitpoint(s.id, s.wp)
 			w.all("waitpoint", eq(p.State, "active"), eq(p.ExpiresAt.IsZero(), true))
 			d := w.dump()
-			_, armed := d.ZSets[":alarms"][s.id.UUID().String()]
+			_, armed := d.ZSets[":alarms"][ids.UUID(s.id).String()]
 			same(w, "armed", armed, false)
-			same(w, "needed", d.ZSets[":open:"+kid][s.id.UUID().String()+":"+s.wp.ID.String()], 9999999999999)
+			same(w, "needed", d.ZSets[":open:"+kid][ids.UUID(s.id).String()+":"+s.wp.ID.String()], 9999999999999)
 			same(w, "history", strings.Contains(w.kinds(s.id), "escalated"), true)
 			w.advance(time.Hour)
 			same(w, "once", w.tick().Suspensions, 0)
@@ -267,7 +269,7 @@ var timeoutScenarios = []scenario{
 				":sessions")
 			// Also if an entry of the first had stayed behind: what fires looks at the record.
 			before := w.digest("root", ":sessions")
-			w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), id.UUID().String())
+			w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), ids.UUID(id).String())
 			same(w, "suspensions of a stale entry", w.tick().Suspensions, 0)
 			if after := w.digest("root", ":sessions"); after != before {
 				w.Fatalf("%s: a stale entry:\n%s", what, difference(before, after))
@@ -281,18 +283,18 @@ var timeoutScenarios = []scenario{
 		f, id := c.Fence, c.Fence.Execution
 		m, other := w.pend(f, "a"), w.pend(f, "b")
 		w.signal(id, m, "go", suspend.EffectBuffered)
-		closing := func(f flowfabric.Fence, wp uuid.UUID) func() error {
+		closing := func(f flowfabric.Fence, wp flowfabric.UUID) func() error {
 			return func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, wp); return err }
 		}
 		for what, stranger := range strangers(f) {
 			w.refuses("another "+what, denied.StaleLease, "", closing(stranger, m.ID))
 		}
 		w.refuses("no fence", denied.FenceRequired, "", func() error {
-			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "",
+			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, ids.UUID(id).String(), "", "", "", "",
 				m.ID.String()).code, "fence_required")
 			return denied.New("", "fence_required")
 		})
-		w.refuses("unknown", denied.NoWaitpoint, "", closing(f, uuid.New()))
+		w.refuses("unknown", denied.NoWaitpoint, "", closing(f, mint.UUID()))
 		for _, again := range []bool{false, true} {
 			already, err := w.e.CloseWaitpoint(w.ctx, f, m.ID)
 			w.no(err)
@@ -359,7 +361,7 @@ var timeoutScenarios = []scenario{
 				id := c.Fence.Execution
 				p := w.waitpoint(id, pending[i])
 				if errs[i] == nil {
-					indexed := w.do("ZSCORE", w.k.Pending(), id.UUID().String()+":"+p.ID.String()).Error() == nil
+					indexed := w.do("ZSCORE", w.k.Pending(), ids.UUID(id).String()+":"+p.ID.String()).Error() == nil
 					w.all("activated", eq(w.stateOf(id), "S1"), eq(p.State, "active"), eq(w.closing(id), "open"),
 						eq(indexed, false))
 					w.signal(id, pending[i], "go", suspend.EffectSatisfied)
@@ -409,7 +411,7 @@ var timeoutScenarios = []scenario{
 		w.seed()
 		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
 		_, c := w.holder()
-		w.all("none", eq(told(c.Resume), "nothing"), eq(w.record(c.Fence.Execution).ID, uuid.Nil),
+		w.all("none", eq(told(c.Resume), "nothing"), eq(w.record(c.Fence.Execution).ID, flowfabric.UUID{}),
 			eq(told(w.record(c.Fence.Execution).Result), "nothing"))
 		w.complete(c.Fence, "")
 		ends := []struct {
@@ -452,7 +454,7 @@ var timeoutScenarios = []scenario{
 		w.complete(again.Fence, "")
 		w.unchanged("malformed and unknown ids", func() {
 			same(w, "malformed", w.fcall("ff_read_suspension", proto, "x").code, "invalid_input")
-			_, err := w.e.ReadSuspension(w.ctx, flowfabric.NewExecutionID(w.p))
+			_, err := w.e.ReadSuspension(w.ctx, mint.ID(w.p))
 			w.is(err, flowfabric.ErrNotFound)
 		})
 		_, err := w.e.PurgeExecution(w.ctx, id, 0)

@@ -10,14 +10,17 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6
 // category, 7 source type, 8 source, 9 correlation, 10 key, 11 ttl, 12 created, 13 encoding, 14 payload.
 func signalArgs(id flowfabric.ExecutionID, waitpoint, digest, name string) []string {
-	return []string{proto, id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "",
+	return []string{proto, ids.UUID(id).String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0",
+		"",
 		"json", "p"}
 }
 
@@ -235,7 +238,7 @@ var tokenScenarios = []scenario{
 		w.set("DEL", w.k.Kids())
 		closed("no keys", flowfabric.ErrNoTokenKeys)
 		w.unchanged("nothing is told apart", func() {
-			_, err := w.e.DeliverSignal(w.ctx, id, uuid.New(), m.Digest, suspend.SentSignal{Name: "go"})
+			_, err := w.e.DeliverSignal(w.ctx, id, mint.UUID(), m.Digest, suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrNoTokenKeys)
 		})
 		w.unchanged("mint", func() {
@@ -332,7 +335,7 @@ var tokenScenarios = []scenario{
 		_, resumed, used := w.waiting()
 		w.signal(resumed.Fence.Execution, used, "go", suspend.EffectSatisfied)
 		bad := digestOf("a guess")
-		nobody := flowfabric.NewExecutionID(w.p)
+		nobody := mint.ID(w.p)
 		w.unchanged("deliveries without the token", func() {
 			for what, args := range map[string][]string{
 				"no execution": signalArgs(nobody, m.ID.String(), m.Digest, "go"),
@@ -356,7 +359,7 @@ var tokenScenarios = []scenario{
 }
 
 // mintedAs is a new token for a waitpoint that exists.
-func mintedAs(id uuid.UUID, kid string) engine.Minted {
+func mintedAs(id flowfabric.UUID, kid string) engine.Minted {
 	m := mintedBy(kid, "")
 	m.ID = id
 	m.Digest = digestOf(tokenOf(m))

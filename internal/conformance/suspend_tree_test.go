@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -209,7 +210,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 	wp := freshly(t.waitpoints)
 	q := suspension(waitFor(t.text(), wp...))
 	utter := func(waitpoint int) heard {
-		g := heard{waitpoint, suspend.SentSignal{ID: uuid.New(), Name: []string{"a", "b", "c"}[r.IntN(3)],
+		g := heard{waitpoint, suspend.SentSignal{ID: mint.UUID(), Name: []string{"a", "b", "c"}[r.IntN(3)],
 			IdempotencyKey: uuid.NewString()}}
 		g.SourceType, g.Source = []string{"t", "t:x", ""}[r.IntN(3)], []string{"x", "y", ""}[r.IntN(3)]
 		return g
@@ -242,7 +243,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 		signals = append(signals, g)
 		if r.IntN(4) == 0 {
 			again := g.SentSignal
-			again.ID = uuid.New()
+			again.ID = mint.UUID()
 			d, err := w.deliver(id, wp[g.waitpoint-1], again)
 			w.no(err)
 			w.all(what+": again", eq(d.Duplicate, true), eq(d.Effect, want), eq(d.Signal, g.ID))

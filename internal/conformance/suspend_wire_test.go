@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // The wire forms of what concerns suspensions, after protocol and fence or id.
@@ -35,7 +35,7 @@ func wireSuspend(q engine.Suspension) []string {
 }
 
 // wireSignal is a signal by name, from an operator; key is its idempotency key.
-func wireSignal(id uuid.UUID, name, key string) []string {
+func wireSignal(id flowfabric.UUID, name, key string) []string {
 	ttl := "0"
 	if key != "" {
 		ttl = "86400000"
@@ -44,21 +44,22 @@ func wireSignal(id uuid.UUID, name, key string) []string {
 }
 
 func wireDeliver(id flowfabric.ExecutionID, m engine.Minted, name string) []string {
-	return slices.Concat([]string{proto, id.UUID().String(), m.ID.String(), m.Digest}, wireSignal(uuid.New(), name, ""))
+	return slices.Concat([]string{proto, ids.UUID(id).String(), m.ID.String(), m.Digest}, wireSignal(mint.UUID(),
+		name, ""))
 }
 
 func wireApprove(id flowfabric.ExecutionID, waitpoint, name string) []string {
-	return slices.Concat([]string{proto, id.UUID().String(), waitpoint}, wireSignal(uuid.New(), name, ""))
+	return slices.Concat([]string{proto, ids.UUID(id).String(), waitpoint}, wireSignal(mint.UUID(), name, ""))
 }
 
 func wireResume(id flowfabric.ExecutionID, request string) []string {
-	return []string{proto, id.UUID().String(), "", request, "operator", "me", "reason", "0"}
+	return []string{proto, ids.UUID(id).String(), "", request, "operator", "me", "reason", "0"}
 }
 
 // wireReissue gives a waitpoint a new token.
 func wireReissue(id flowfabric.ExecutionID, m engine.Minted) []string {
 	new := mintedBy(m.Kid, m.Key)
-	return []string{proto, id.UUID().String(), m.ID.String(), new.Kid, new.Digest, new.Nonce, "me"}
+	return []string{proto, ids.UUID(id).String(), m.ID.String(), new.Kid, new.Digest, new.Nonce, "me"}
 }
 
 // wireKey makes a key known; mode is seed or rotate.

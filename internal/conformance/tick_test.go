@@ -3,6 +3,8 @@ package conformance
 import (
 	"strconv"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // The same for what the tick does, and what a session leaves behind.
@@ -127,7 +129,7 @@ var tickScenarios = []scenario{
 		} {
 			id := w.create(opts...)
 			k.one(id)
-			w.set("ZADD", w.k.Alarms(), "1", id.UUID().String())
+			w.set("ZADD", w.k.Alarms(), "1", ids.UUID(id).String())
 			if _, err := w.e.Tick(w.ctx, w.p, ticker, false); err != nil {
 				w.Fatal(err)
 			}
@@ -138,9 +140,9 @@ var tickScenarios = []scenario{
 	{name: "a delay that ends too early is set right", run: func(w *env) {
 		w.stop()
 		id := w.create(delay(time.Minute))
-		w.set("ZADD", w.k.Delayed(), "1", id.UUID().String())
+		w.set("ZADD", w.k.Delayed(), "1", ids.UUID(id).String())
 		same(w, "promoted", w.tick().Promoted, 0)
-		same(w, "its place", int64(w.dump().ZSets[":delayed"][id.UUID().String()]), w.at(id, "du"))
+		same(w, "its place", int64(w.dump().ZSets[":delayed"][ids.UUID(id).String()]), w.at(id, "du"))
 		w.code(id, "R2af")
 	}},
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -96,7 +97,7 @@ var trailScenarios = []scenario{
 		same(w, "notes of two requests", len(w.notes()), 2)
 	}},
 	{name: "a note that cannot be read is refused", run: func(w *env) {
-		id := w.create().UUID().String()
+		id := ids.UUID(w.create()).String()
 		for _, given := range []string{proto + "\x1f", proto + "\x1fa\x1fb", proto + strings.Repeat("\x1f", 9),
 			"x\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
 			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto +

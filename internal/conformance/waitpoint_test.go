@@ -13,7 +13,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -43,7 +45,7 @@ var waitpointScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
-		first := suspend.SentSignal{ID: uuid.New(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
+		first := suspend.SentSignal{ID: mint.UUID(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
 		w.send(id, m, first, suspend.EffectNone)
 		repeats := func(s suspend.SentSignal) {
 			w.Helper()
@@ -55,7 +57,8 @@ var waitpointScenarios = []scenario{
 		w.advance(time.Minute)
 		repeats(other) // an open waitpoint forgets nothing
 		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: first.ID.String()}, suspend.EffectNone)
-		w.send(id, m, suspend.SentSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"},
+		w.send(id, m, suspend.SentSignal{ID: flowfabric.UUID(uuid.MustParse("00000000-0000-4000-8000-00000000000a")),
+			Name: "other"},
 			suspend.EffectNone)
 		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"},
 			suspend.EffectNone)
@@ -250,7 +253,7 @@ var waitpointScenarios = []scenario{
 			until := strconv.FormatInt(w.now()+time.Hour.Milliseconds(), 10)
 			step := "\x1fw:x" + strings.Join([]string{m.ID.String(), m.Kid, m.Nonce, until, "x"}, " ")
 			has := func(n int) {
-				w.editRecord(full.Fence.Execution.UUID(), func(f fields) { f["sb"] = strconv.Itoa(n) })
+				w.editRecord(ids.UUID(full.Fence.Execution), func(f fields) { f["sb"] = strconv.Itoa(n) })
 			}
 			has(8388608 + 1 - i - len(step))
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, full.Fence, "x", m, time.Hour)
@@ -264,7 +267,7 @@ var waitpointScenarios = []scenario{
 		})
 		w.refuses("a suspension", denied.StepLimit, "",
 			func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
-		other := engine.ChildOutcome{ID: flowfabric.NewExecutionID(w.p), Node: "other"}
+		other := engine.ChildOutcome{ID: mint.ID(w.p), Node: "other"}
 		w.refuses("a wait for others", denied.StepLimit, "", func() error {
 			return w.e.WaitOthers(w.ctx, f,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{other}})
@@ -301,12 +304,12 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 		}
 		same(w, "what is left", limits.MaxStepTotal-int(w.at(id, "sb")), kept)
-		w.editRecord(id.UUID(), func(f fields) { raise(f, "sb", 1) })
+		w.editRecord(ids.UUID(id), func(f fields) { raise(f, "sb", 1) })
 		w.unchanged("a byte too much", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
 			w.is(err, denied.StepLimit)
 		})
-		w.editRecord(id.UUID(), func(f fields) { raise(f, "sb", -1) })
+		w.editRecord(ids.UUID(id), func(f fields) { raise(f, "sb", -1) })
 		w.suspend(f)
 	}},
 	{name: "a waitpoint that was closed stays so in every run", run: func(w *env) {
@@ -329,7 +332,7 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 			w.all(name+" is the same", eq(o.ID, m.ID), eq(o.Closed, false))
 		}
-		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(f.Execution.UUID()))[engine.StepWaitpoint+"c"],
+		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(ids.UUID(f.Execution)))[engine.StepWaitpoint+"c"],
 			" ")[3], "0")
 		for range 2 {
 			already, err := w.e.CloseWaitpoint(w.ctx, f, all["c"].ID)
@@ -480,7 +483,7 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 			w.check()
 			for _, key := range w.keys() {
-				if strings.Contains(key, id.UUID().String()) && key != w.k.Tombstone(id.UUID()) {
+				if strings.Contains(key, ids.UUID(id).String()) && key != w.k.Tombstone(ids.UUID(id)) {
 					w.Errorf("%s is left", key)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // gateway brings an execution with gates into a state in which it waits.
@@ -59,7 +60,7 @@ func askedBy(from codes.Code, came string) explained {
 func held(from codes.Code, came string) explained {
 	return explained{cause: explain.WhyExecutionHeld, to: from,
 		says: func(w *env, x placed) []string {
-			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
+			at, err := w.do("ZSCORE", w.k.Paused(), ids.UUID(x.id).String()).AsInt64()
 			w.no(err)
 			return []string{spoken(at), `Operator "anna" holds it because of "look first"`, came, "admin.Unhold"}
 		},

@@ -13,6 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -64,12 +66,12 @@ var whyStateScenarios = []scenario{
 		w.worker("w3").one(y.id)
 	}},
 	{name: "the explanation counts what is ahead in the same queue", run: func(w *env) {
-		ids := w.createN(3)
+		list := w.createN(3)
 		other := w.create(kind("other"), priority(9000))
 		ranks := map[int]string{0: "it is the first in its queue", 1: "1 other in its queue is ahead of it",
 			2: "2 others in its queue are ahead of it"}
-		for _, id := range append(ids, other) {
-			rank, err := w.do("ZRANK", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsInt64()
+		for _, id := range append(list, other) {
+			rank, err := w.do("ZRANK", w.k.Queue(w.core(id)["r"]), ids.UUID(id).String()).AsInt64()
 			w.no(err)
 			e := w.why(id)
 			w.says(e, explain.WhyWaitingNoWorker, ranks[int(rank)])
@@ -88,8 +90,9 @@ var whyStateScenarios = []scenario{
 			e := w.why(x.id)
 			w.says(e, explain.WhyDelayDue)
 			w.quiet = true
-			w.editRecord(x.id.UUID(), func(f fields) { f["s"] = "R1f" }) // as the tick would, but without the ring
-			w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
+			w.editRecord(ids.UUID(x.id), func(f fields) { f["s"] = "R1f" }) // as the tick would, but without the ring
+			w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10),
+				ids.UUID(x.id).String())
 			w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
 			e = w.why(x.id)
 			w.says(e, explain.WhyWaitingUnregistered,
@@ -103,7 +106,7 @@ var whyStateScenarios = []scenario{
 		w.quiet = true
 		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
 		w.says(w.why(x.id), explain.WhyNotOffered)
-		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), x.id.UUID().String())
+		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), ids.UUID(x.id).String())
 		w.says(w.why(x.id), explain.WhyNotQueued)
 	}},
 	{name: "the explanation reports that the tick is overdue", run: func(w *env) {
@@ -324,8 +327,8 @@ var whyStateScenarios = []scenario{
 				same(w, "at of "+string(code), e.At.UnixMilli(), w.at(x.id, next))
 			}
 			if code[0] == 'A' { // its worker renews, or the tick requeues
-				w.editRecord(x.id.UUID(), func(f fields) { f["dl"] = strconv.FormatInt(w.now()+1, 10) })
-				w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), x.id.UUID().String())
+				w.editRecord(ids.UUID(x.id), func(f fields) { f["dl"] = strconv.FormatInt(w.now()+1, 10) })
+				w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), ids.UUID(x.id).String())
 				w.quiet = true
 				w.advance(2 * time.Millisecond)
 			} else {
@@ -389,13 +392,13 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(rooted), explain.WhyCancelled, `cancelled it, "by root".`)
 	}},
 	{name: "an execution that is unknown, purged or in a frozen partition is explained", run: func(w *env) {
-		nothing := flowfabric.NewExecutionID(w.p)
+		nothing := mint.ID(w.p)
 		w.says(w.why(nothing), explain.WhyNotFound, "no execution of this id")
 		x := w.state("T3")
 		_, err := w.e.PurgeExecution(w.ctx, x.id, 48*time.Hour)
 		w.no(err)
 		e := w.why(x.id)
-		stone, err := w.do("GET", w.k.Tombstone(x.id.UUID())).ToString()
+		stone, err := w.do("GET", w.k.Tombstone(ids.UUID(x.id))).ToString()
 		w.no(err)
 		ms, _ := strconv.ParseInt(strings.Fields(stone)[1], 10, 64)
 		w.says(e, explain.WhyPurged, "It ended cancelled and was purged", spoken(ms))
@@ -407,7 +410,7 @@ var whyStateScenarios = []scenario{
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, `frozen because of "moving slot 7"`,
 			"not even whether there is one", "thaws", "flowfabric thaw")
-		w.says(w.why(flowfabric.NewExecutionID(w.p)), explain.WhyPartitionFrozen, "not even whether there is one")
+		w.says(w.why(mint.ID(w.p)), explain.WhyPartitionFrozen, "not even whether there is one")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
@@ -425,7 +428,7 @@ var whyStateScenarios = []scenario{
 		w.says(e, explain.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
 		w.settleTime()
 		w.code(old, "T4n")
-		_, err = w.explain(flowfabric.NewExecutionID(partitions))
+		_, err = w.explain(mint.ID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
 	{name: "random states are always explained", run: func(w *env) {

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -180,7 +181,7 @@ func skipped(from, to codes.Code) func(*env, *placed) placed {
 	return func(w *env, x *placed) placed {
 		w.quiet = true // nothing skips yet, and the checker knows
 		*x = w.state(from)
-		w.editRecord(x.id.UUID(), func(f fields) {
+		w.editRecord(ids.UUID(x.id), func(f fields) {
 			f["s"] = string(to)
 			delete(f, "cb")
 			delete(f, "cs")
@@ -315,7 +316,7 @@ var explanations = map[codes.Code]explained{
 	"A3": {cause: explain.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 10"),
 		move: due, to: "R1r",
 		at: func(w *env, x placed) int64 {
-			at, err := w.do("ZSCORE", w.k.Alarms(), x.id.UUID().String()).AsInt64()
+			at, err := w.do("ZSCORE", w.k.Alarms(), ids.UUID(x.id).String()).AsInt64()
 			w.no(err)
 			return at
 		}},

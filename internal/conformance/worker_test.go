@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -245,6 +246,6 @@ const claimWords = 17
 
 // fenceArgs is the wire form of a fence.
 func fenceArgs(f flowfabric.Fence) []string {
-	return []string{f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10),
+	return []string{ids.UUID(f.Execution).String(), f.Session, strconv.FormatUint(f.Claim, 10),
 		strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10)}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -35,7 +36,7 @@ var furtherWrites = []write{
 	{"delay by nothing", func(_ *env, s staged) call { return s.with("ff_delay_execution", 6, "+0") }},
 	{"cancel by an operator", func(w *env, _ staged) call {
 		id := w.create(delay(time.Hour))
-		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override",
+		return call{"ff_cancel_execution", []string{proto, ids.UUID(id).String(), "", "", "", "", "operator_override",
 			"reason", "anna"}}
 	}},
 	{"forward a ring", func(w *env, s staged) call {
@@ -75,7 +76,7 @@ var furtherWrites = []write{
 		return s.with("ff_freeze_partition", 1, "0", 2, "")
 	}},
 	{"audit executions", func(w *env, s staged) call {
-		w.set("ZREM", w.k.Alarms(), s.fence.Execution.UUID().String())
+		w.set("ZREM", w.k.Alarms(), ids.UUID(s.fence.Execution).String())
 		return s.call("ff_audit_executions")
 	}},
 	{"audit an index", func(w *env, s staged) call {
@@ -83,7 +84,7 @@ var furtherWrites = []write{
 		return s.call("ff_audit_index")
 	}},
 	{"audit keys", func(w *env, s staged) call {
-		w.editRecord(s.fence.Execution.UUID(), func(f fields) { delete(f, "tg") })
+		w.editRecord(ids.UUID(s.fence.Execution), func(f fields) { delete(f, "tg") })
 		return s.call("ff_audit_keys")
 	}},
 	{"audit flows", func(w *env, s staged) call {
@@ -138,7 +139,7 @@ var furtherWrites = []write{
 		s := w.recurring(w.named("flow"), time.Second)
 		w.advance(5 * time.Second)
 		g := w.scheduled(s).stage()
-		c := call{"ff_fire_schedule", append(wireFire(w, s, "0")[:11], "0", g.id.UUID().String(),
+		c := call{"ff_fire_schedule", append(wireFire(w, s, "0")[:11], "0", ids.UUID(g.id).String(),
 			strconv.Itoa(len(g.nodes)), strconv.Itoa(g.edges), "seal")}
 		clear(c.args[6:9]) // none is missed
 		return c
@@ -159,7 +160,7 @@ var furtherWrites = []write{
 		w.must(c.name, c.args...)
 		id, err := ids.ParseUUID(c.args[23])
 		w.no(err)
-		w.cancel(flowfabric.MakeExecutionID(w.p, id))
+		w.cancel(mint.Join(w.p, id))
 		return s.call("ff_wait_children")
 	}},
 	{"wait no longer", func(w *env, s staged) call {
@@ -169,7 +170,7 @@ var furtherWrites = []write{
 	}},
 	{"tell a waiter", func(w *env, s staged) call {
 		w.must("ff_wait_others", s.call("ff_wait_others").args...)
-		list := w.hash(w.k.Children(s.fence.Execution.UUID()))
+		list := w.hash(w.k.Children(ids.UUID(s.fence.Execution)))
 		full := ""
 		for name := range list {
 			if len(name) > 36 {
@@ -177,7 +178,7 @@ var furtherWrites = []write{
 			}
 		}
 		return call{"ff_tell_waiters",
-			[]string{proto, "1", s.fence.Execution.UUID().String(), full, list["others"], "s", "1"}}
+			[]string{proto, "1", ids.UUID(s.fence.Execution).String(), full, list["others"], "s", "1"}}
 	}},
 	{"a report that is refused", func(_ *env, s staged) call { return s.with("ff_report_usage", 8, "61") }},
 	{"return a grant without a hold", func(_ *env, s staged) call { return s.with("ff_release_grant", 5, "0") }},

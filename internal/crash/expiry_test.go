@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -105,7 +106,7 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+			items[i] = engine.NewExecution{ID: mint.ID(p),
 				Start: flowfabric.Start{Namespace: "default", Lane: "default",
 					Kind: "hoard"}, Payload: []byte("x")}
 			if i%3 == 0 {

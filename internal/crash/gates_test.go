@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -132,7 +133,7 @@ func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 	by := map[uint16][]engine.NewExecution{}
 	for range n {
 		p := uint16(l.made % 4)
-		id := flowfabric.NewExecutionID(p)
+		id := mint.ID(p)
 		names := [][]string{{"narrow"}, {"wide"}, {"narrow", "wide"}}[l.made%3]
 		x := engine.NewExecution{ID: id, Start: flowfabric.Start{Namespace: limits.DefaultNamespace,
 			Lane: limits.DefaultLane,

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -119,7 +120,7 @@ func (l *ledger) check(t *testing.T) {
 
 // The ledger is a checker, so it is checked: every breach that it knows, and a history that is sound.
 func TestLedgerSeesEveryBreach(t *testing.T) {
-	id := flowfabric.NewExecutionID(7)
+	id := mint.ID(7)
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	claim := func(ms int, session string, epoch uint64) crash.Claimed {
 		return crash.Claimed{Sent: at(ms), At: at(ms + 1),

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -26,7 +27,7 @@ func TestDamagedStore(t *testing.T) {
 			do(t, e, "SET", keys.Root(3), "x")
 			do(t, e, "SET", keys.Of(1).Sessions(), "x")
 			second := open(t, engine.Config{URL: url})
-			if _, err := second.ReadExecution(t.Context(), flowfabric.NewExecutionID(0)); !errors.Is(err,
+			if _, err := second.ReadExecution(t.Context(), mint.ID(0)); !errors.Is(err,
 				flowfabric.ErrNotFound) {
 				t.Errorf("of another partition: %v", err)
 			}

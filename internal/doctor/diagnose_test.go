@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -270,7 +271,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
 				made, err := e.CreateExecutions(t.Context(), partition,
-					[]engine.NewExecution{{ID: flowfabric.NewExecutionID(partition),
+					[]engine.NewExecution{{ID: mint.ID(partition),
 						Start: flowfabric.Start{Namespace: "shop", Lane: lane,
 							Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}})
 				must.No(t, cmp.Or(err, made[0].Err))
@@ -331,7 +332,7 @@ func TestMaxClasses(t *testing.T) {
 	make := func(first, n int) error {
 		items := []engine.NewExecution{}
 		for i := range n {
-			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+			items = append(items, engine.NewExecution{ID: mint.ID(0),
 				Start: flowfabric.Start{Namespace: "shop", Lane: "default",
 					Kind:   "k" + strconv.Itoa(first+i),
 					Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
@@ -383,7 +384,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
+			x := engine.NewExecution{ID: mint.ID(partition), Start: flowfabric.Start{Namespace: "n",
 				Lane: "l", Kind: "k",
 				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
 			if made, err := e.CreateExecutions(t.Context(), partition, []engine.NewExecution{x}); err != nil ||

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -71,7 +72,7 @@ func change(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
 	switch x := v.Addr().Interface().(type) {
 	case *flowfabric.ExecutionID:
-		*x = flowfabric.NewExecutionID(3)
+		*x = mint.ID(3)
 	case *uuid.UUID:
 		*x = uuid.New()
 	case *time.Time:

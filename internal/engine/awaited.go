@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -47,7 +48,7 @@ const markGone = "x"
 
 // full is an execution as another partition names it.
 func full(id flowfabric.ExecutionID) string {
-	return strconv.Itoa(int(id.Partition())) + "." + id.UUID().String()
+	return strconv.Itoa(int(id.Partition())) + "." + ids.UUID(id).String()
 }
 
 // parseFull reads what full writes; a text without a partition is an execution of the one that is given.
@@ -60,7 +61,7 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 		partition, text = uint16(n), id
 	}
 	id, err := ids.ParseUUID(text)
-	return flowfabric.MakeExecutionID(partition, id), err
+	return mint.Join(partition, id), err
 }
 
 // CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have
@@ -90,7 +91,7 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 		for batch := range slices.Chunk(by[p], limits.MaxBatch) {
 			q := wire.CheckAwaited{Waiter: full(waiter)}
 			for _, i := range batch {
-				q.Executions = append(q.Executions, list[i].UUID().String())
+				q.Executions = append(q.Executions, ids.UUID(list[i]).String())
 			}
 			r, _, err := ask[wire.CheckAwaitedReply](ctx, e, p, q)
 			if err = answers(fnCheckAwaited, err, len(r.Executions), len(batch)); err != nil {
@@ -153,8 +154,9 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 		case look:
 			op = "?"
 		}
-		q.Items = append(q.Items, wire.AwaitItem{Op: op, Execution: x.Awaited.UUID().String(), Waiter: full(x.Waiter),
-			Token: x.Token})
+		q.Items = append(q.Items, wire.AwaitItem{Op: op, Execution: ids.UUID(x.Awaited).String(),
+			Waiter: full(x.Waiter),
+			Token:  x.Token})
 	}
 	r, _, err := ask[wire.AwaitReply](ctx, e, partition, q)
 	if err = answers(fnAwait, err, len(r.Items), len(items)); err != nil {
@@ -173,7 +175,7 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 func (e *Engine) TellWaiters(ctx context.Context, partition uint16, items []AwaitedEnd) (told int, err error) {
 	var q wire.TellWaiters
 	for _, x := range items {
-		q.Items = append(q.Items, wire.TellWaitersItem{Waiter: x.Waiter.UUID().String(), Awaited: full(x.Awaited),
+		q.Items = append(q.Items, wire.TellWaitersItem{Waiter: ids.UUID(x.Waiter).String(), Awaited: full(x.Awaited),
 			Token: x.Token, Mark: x.Mark, Attempt: x.Attempt})
 	}
 	r, _, err := ask[wire.TellWaitersReply](ctx, e, partition, q)
@@ -209,7 +211,7 @@ func (e *Engine) OpenAwaited(ctx context.Context, partition uint16,
 	waiters []flowfabric.ExecutionID) (open []Awaiting, err error) {
 	k, builds := keys.Of(partition), []func(rueidis.Client) rueidis.Completed{}
 	for _, id := range waiters {
-		core, list := k.Core(id.UUID()), k.Children(id.UUID())
+		core, list := k.Core(ids.UUID(id)), k.Children(ids.UUID(id))
 		builds = append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(core).Build() },
 			func(c rueidis.Client) rueidis.Completed { return c.B().Hgetall().Key(list).Build() })
 	}
@@ -247,7 +249,7 @@ func (e *Engine) states(ctx context.Context, list []Other) error {
 	var at []int
 	for i, x := range list {
 		if x.Apart && x.ID.Partition() < e.partitions {
-			key := keys.Of(x.ID.Partition()).Core(x.ID.UUID())
+			key := keys.Of(x.ID.Partition()).Core(ids.UUID(x.ID))
 			at, builds = append(at, i),
 				append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() })
 		}

@@ -276,7 +276,7 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 	}
 	q := wire.CheckBudgets{Partition: int(partition), Route: int(route), Executions: make([]string, len(executions))}
 	for i, id := range executions {
-		q.Executions[i] = id.UUID().String()
+		q.Executions[i] = ids.UUID(id).String()
 	}
 	for _, root := range slices.Sorted(maps.Keys(by)) {
 		q.Budgets = q.Budgets[:0]

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -84,7 +85,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 				r.Stop("the holder of a key: %v", err)
 				break
 			}
-			out[i].ID = flowfabric.MakeExecutionID(partition, owner)
+			out[i].ID = mint.Join(partition, owner)
 		}
 		state, _ := codes.Project(codes.Code(code))
 		out[i].State, out[i].Duplicate, out[i].Replaced = state.Public, mark != '+', mark == '~'
@@ -132,7 +133,7 @@ func whole(d time.Duration) time.Duration {
 
 // slot is the id of an item, with its key if it has one.
 func (x *NewExecution) slot() string {
-	id := x.ID.UUID().String()
+	id := ids.UUID(x.ID).String()
 	if x.KeyID == uuid.Nil {
 		return id
 	}

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -44,7 +45,7 @@ func when(at time.Time, in time.Duration) string {
 }
 
 func fenceOf(f flowfabric.Fence) wire.Fence {
-	return wire.Fence{ID: f.Execution.UUID().String(), Session: f.Session, Claim: int(f.Claim), Epoch: int(f.Epoch),
+	return wire.Fence{ID: ids.UUID(f.Execution).String(), Session: f.Session, Claim: int(f.Claim), Epoch: int(f.Epoch),
 		Attempt: int(f.Attempt)}
 }
 
@@ -60,7 +61,7 @@ type words []byte
 const fenceWords = 36 + 20 + 20 + 10
 
 func (w *words) fence(args []string, f flowfabric.Fence) []string {
-	return append(args, w.uuid(f.Execution.UUID()), f.Session, w.number(f.Claim), w.number(f.Epoch),
+	return append(args, w.uuid(ids.UUID(f.Execution)), f.Session, w.number(f.Claim), w.number(f.Epoch),
 		w.attempt(f.Attempt))
 }
 
@@ -200,7 +201,7 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 		claim, epoch, attempt := int(f.Claim), int(f.Epoch), int(f.Attempt)
 		q.Fence0 = wire.Fence0{Session: f.Session, Claim: &claim, Epoch: &epoch, Attempt: &attempt}
 	}
-	q.Fence0.ID = id.UUID().String()
+	q.Fence0.ID = ids.UUID(id).String()
 	return e.settled(ctx, id.Partition(), q)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -116,7 +117,8 @@ var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": R
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
 // ErrPartitionFrozen (slots: the partition's root, why it is frozen); denied.PartitionMissing.
 func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts, error) {
-	a, _, err := ask[wire.ExplainExecutionReply](ctx, e, id.Partition(), wire.ExplainExecution{ID: id.UUID().String()})
+	a, _, err := ask[wire.ExplainExecutionReply](ctx, e, id.Partition(),
+		wire.ExplainExecution{ID: ids.UUID(id).String()})
 	if err != nil {
 		return Facts{}, err
 	}
@@ -167,7 +169,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if len(a.Flow) > 0 {
 		record := flowRecord(wire.Fields{M: a.Flow, R: r})
 		if of, err := ids.ParseUUID(core["flow"]); err == nil {
-			record.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), of))
+			record.ID = flowfabric.FlowID(mint.Join(id.Partition(), of))
 		}
 		record.Now, f.Flow = f.Now, &record
 	}

@@ -11,7 +11,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -77,7 +79,7 @@ const (
 // denied.FlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow
 // about members.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
-	id := q.ID.UUID().String()
+	id := ids.UUID(q.ID).String()
 	if q.Key != uuid.Nil {
 		id += " " + q.Key.String()
 	}
@@ -93,7 +95,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	}
 	out := FlowCreated{Already: already, Revision: uint64(r.Revision), Members: r.Members, Edges: r.Edges, More: r.More}
 	if r.Flow != nil {
-		out.Other = flowfabric.FlowID(flowfabric.MakeExecutionID(q.ID.Partition(), *r.Flow))
+		out.Other = flowfabric.FlowID(mint.Join(q.ID.Partition(), *r.Flow))
 	}
 	out.State, err = stateOf(fnFlowCreate, r.State)
 	return out, err
@@ -159,7 +161,7 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 		return FlowCreated{}, err
 	}
 	r, already, err := ask[wire.FlowStageReply](ctx, e, id.Partition(),
-		wire.FlowStage{Flow: id.UUID().String(), Revision: revisionOf(revision), Members: rows})
+		wire.FlowStage{Flow: ids.UUID(id).String(), Revision: revisionOf(revision), Members: rows})
 	return FlowCreated{Already: already, Revision: uint64(r.Revision), Members: r.Members, Edges: r.Edges}, err
 }
 
@@ -199,14 +201,14 @@ func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members
 }
 
 func (m *FlowMember) row() wire.Member {
-	out := wire.Member{ID: m.ID.UUID().String(), Digest: m.Digest, Payload: rueidis.BinaryString(m.Payload),
+	out := wire.Member{ID: ids.UUID(m.ID).String(), Digest: m.Digest, Payload: rueidis.BinaryString(m.Payload),
 		Node: m.Node, Upstreams: cmp.Or(m.Policy, codes.AllOf), K: m.K, Satisfied: "run",
 		Edges: make([]wire.MemberEdge, len(m.Edges))}
 	if m.CancelRest {
 		out.Satisfied = "cancel"
 	}
 	for i, edge := range m.Edges {
-		out.Edges[i] = wire.MemberEdge{Upstream: edge.From.UUID().String(), Input: edge.Input}
+		out.Edges[i] = wire.MemberEdge{Upstream: ids.UUID(edge.From).String(), Input: edge.Input}
 	}
 	return out
 }
@@ -235,7 +237,7 @@ func Batches(members []FlowMember) [][]FlowMember {
 func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members,
 	edges int) (state flowfabric.FlowState, more bool, err error) {
 	r, _, err := ask[wire.FlowSealReply](ctx, e, id.Partition(),
-		wire.FlowSeal{Flow: id.UUID().String(), Mode: string(mode), Members: members, Edges: edges})
+		wire.FlowSeal{Flow: ids.UUID(id).String(), Mode: string(mode), Members: members, Edges: edges})
 	if err != nil {
 		return "", false, err
 	}
@@ -256,7 +258,7 @@ type FlowCancelled struct {
 // claimed. denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
 func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
 	reason string) (FlowCancelled, error) {
-	r, already, err := ask[wire.FlowCancelReply](ctx, e, id.Partition(), wire.FlowCancel{Flow: id.UUID().String(),
+	r, already, err := ask[wire.FlowCancelReply](ctx, e, id.Partition(), wire.FlowCancel{Flow: ids.UUID(id).String(),
 		Policy: string(policy), By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason)})
 	return FlowCancelled{Already: already, Policy: flowfabric.CancellationPolicy(r.Policy), Reason: r.Reason,
 		Unended: r.Unended, More: r.More}, err
@@ -266,7 +268,7 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy fl
 // both is removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
 	of := flowfabric.ExecutionID(id)
-	return e.setTags(ctx, of, set, remove, wire.FlowTags{Flow: of.UUID().String(), Sets: set, Removals: remove})
+	return e.setTags(ctx, of, set, remove, wire.FlowTags{Flow: ids.UUID(of).String(), Sets: set, Removals: remove})
 }
 
 // DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells
@@ -288,16 +290,17 @@ type FlowReplayed struct {
 // that has ended. Members with many edges take several calls. q.Request must be the same in a repetition.
 func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
-	if q.Request == uuid.Nil {
-		q.Request = uuid.New()
+	if q.Request.IsZero() {
+		q.Request = mint.UUID()
 	}
 	out := make([]FlowReplayed, 0, len(members))
 	for {
 		left := members[len(out):]
-		call := wire.FlowReplay{Flow: id.UUID().String(), Request: q.Request.String(), Steps: q.steps(), Force: q.Force,
-			By: cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)}
+		call := wire.FlowReplay{Flow: ids.UUID(id).String(), Request: q.Request.String(), Steps: q.steps(),
+			Force: q.Force,
+			By:    cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)}
 		for _, m := range left {
-			call.Members = append(call.Members, m.UUID().String())
+			call.Members = append(call.Members, ids.UUID(m).String())
 		}
 		answer, _, err := ask[wire.FlowReplayReply](ctx, e, id.Partition(), call)
 		if err != nil {

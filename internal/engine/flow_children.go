@@ -9,8 +9,10 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -164,7 +166,7 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 		names[i] = up.Input
 		k := keys.Of(id.Partition())
 		attempts[i] = uint32(up.Attempt)
-		core, result := k.Core(up.From.UUID()), k.Result(up.From.UUID(), attempts[i])
+		core, result := k.Core(ids.UUID(up.From)), k.Result(ids.UUID(up.From), attempts[i])
 		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, result).Build() }
 	}
 	out := make(map[string][]byte, n)
@@ -192,10 +194,10 @@ func (e *Engine) Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]Up
 
 // upstreams lists all upstreams of a member, or those that left something for it.
 func (e *Engine) upstreams(ctx context.Context, id flowfabric.ExecutionID, all bool) ([]UpstreamOutcome, error) {
-	r, _, err := ask[wire.ReadInputsReply](ctx, e, id.Partition(), wire.ReadInputs{ID: id.UUID().String(), All: all})
+	r, _, err := ask[wire.ReadInputsReply](ctx, e, id.Partition(), wire.ReadInputs{ID: ids.UUID(id).String(), All: all})
 	out := make([]UpstreamOutcome, len(r.Inputs))
 	for i, x := range r.Inputs {
-		out[i] = UpstreamOutcome{EdgeRecord: EdgeRecord{From: flowfabric.MakeExecutionID(id.Partition(), x.Upstream),
+		out[i] = UpstreamOutcome{EdgeRecord: EdgeRecord{From: mint.Join(id.Partition(), x.Upstream),
 			Input: x.Name, Outcome: endings[x.Mark], Attempt: x.Attempt, Late: x.Mark == "l", Spared: x.Mark == "~"},
 			Node: x.Node, Category: x.Category}
 	}

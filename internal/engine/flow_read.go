@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -23,7 +24,7 @@ var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren
 // DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). denied.NoFlow; ErrResultPurged for one
 // that is no longer retained, with its last state in slot 0.
 func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRecord, error) {
-	r, _, err := ask[wire.FlowDescribeReply](ctx, e, id.Partition(), wire.FlowDescribe{Flow: id.UUID().String()})
+	r, _, err := ask[wire.FlowDescribeReply](ctx, e, id.Partition(), wire.FlowDescribe{Flow: ids.UUID(id).String()})
 	if err != nil {
 		return FlowRecord{}, err
 	}
@@ -76,13 +77,13 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 	edges bool) (FlowMembersPage, error) {
 	partition := id.Partition()
 	r, _, err := ask[wire.FlowMembersReply](ctx, e, partition,
-		wire.FlowMembers{Flow: id.UUID().String(), Next: int(next), Limit: limit, Edges: edges})
+		wire.FlowMembers{Flow: ids.UUID(id).String(), Next: int(next), Limit: limit, Edges: edges})
 	if err != nil {
 		return FlowMembersPage{}, err
 	}
 	out := FlowMembersPage{Next: int64(r.Next)}
 	for _, x := range r.Members {
-		m := MemberRecord{ID: flowfabric.MakeExecutionID(partition, x.ID), Number: int64(x.Number), Node: x.Node,
+		m := MemberRecord{ID: mint.Join(partition, x.ID), Number: int64(x.Number), Node: x.Node,
 			Attempt: x.Attempt, Category: x.Category, StartedAt: x.Started, EndedAt: x.Ended,
 			Group: groupRecord(x.Group), Wait: waitRecord(x.Wait)}
 		if m.State = codes.Shown(codes.Code(x.Code)); m.State.Public == flowfabric.Completed {
@@ -96,7 +97,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 			if len(parts) != 3 {
 				return out, unread(fnFlowMembers.name, fmt.Errorf("%q is no edge", clip(up.Edge)))
 			}
-			edge := EdgeRecord{From: flowfabric.MakeExecutionID(partition, up.Upstream), Input: parts[2],
+			edge := EdgeRecord{From: mint.Join(partition, up.Upstream), Input: parts[2],
 				Outcome: endings[parts[0]], Late: parts[0] == "l", Spared: parts[0] == "~"}
 			edge.Attempt, _ = strconv.Atoi(parts[1]) // empty: none
 			m.Edges = append(m.Edges, edge)
@@ -170,7 +171,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 				flowfabric.Cancelled: x.Cancelled, flowfabric.Expired: x.Expired, flowfabric.Skipped: x.Skipped}}
 		maps.DeleteFunc(s.Count, func(_ flowfabric.PublicState, n int) bool { return n == 0 })
 		if id, err := ids.ParseUUID(s.Member); err == nil {
-			s.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))
+			s.ID = flowfabric.FlowID(mint.Join(partition, id))
 		}
 		s.State, _ = FlowStateOf(x.State)
 		out.Flows = append(out.Flows, ListedFlow{s})

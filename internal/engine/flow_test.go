@@ -14,9 +14,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
-var sampleFlow = flowfabric.FlowID(flowfabric.NewExecutionID(3))
+var sampleFlow = flowfabric.FlowID(mint.ID(3))
 
 // flowCallers makes one call of every function about flows.
 var flowCallers = []caller{
@@ -106,7 +107,7 @@ func TestFlowReplies(t *testing.T) {
 		t.Errorf("wait %+v", m.Wait)
 	}
 	id, _ := ids.ParseUUID(sampleUUID)
-	up := flowfabric.MakeExecutionID(3, id)
+	up := mint.Join(3, id)
 	if !reflect.DeepEqual(m.Edges,
 		[]EdgeRecord{{From: up, Input: "left,right", Outcome: flowfabric.Completed, Attempt: 2, Late: true}}) {
 		t.Errorf("edges %+v", m.Edges)
@@ -172,8 +173,8 @@ func TestDamagedFlows(t *testing.T) {
 func TestForeignFlows(t *testing.T) {
 	e, f := openFake(t)
 	f.answer(func(string) string { t.Error("something was sent"); return nilReply })
-	ctx, foreign := t.Context(), flowfabric.FlowID(flowfabric.NewExecutionID(4))
-	elsewhere := flowfabric.NewExecutionID(2)
+	ctx, foreign := t.Context(), flowfabric.FlowID(mint.ID(4))
+	elsewhere := mint.ID(2)
 	stage := func(members ...FlowMember) error { _, err := e.StageFlow(ctx, sampleFlow, nil, members); return err }
 	member := FlowMember{NewExecution: NewExecution{ID: sampleID}, Node: "n"}
 	edge, large := member, member

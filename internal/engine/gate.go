@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session str
 	grants []Grant) ([]Answer, []Claim, error) {
 	args := []string{protocol, session, strconv.Itoa(len(grants))}
 	for _, g := range grants {
-		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10))
+		args = append(args, ids.UUID(g.Execution).String(), strconv.FormatUint(g.Epoch, 10))
 	}
 	r, err := e.call(ctx, fnClaimGranted, partition, args...)
 	if err != nil {
@@ -64,7 +65,7 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 	closings []RouteClosing) error {
 	q := wire.ReleaseGrant{Session: session}
 	for _, g := range grants {
-		q.Grants = append(q.Grants, wire.ReleaseGrantGrant{ID: g.Execution.UUID().String(),
+		q.Grants = append(q.Grants, wire.ReleaseGrantGrant{ID: ids.UUID(g.Execution).String(),
 			Epoch: int(g.Epoch), Reserved: g.Reserved})
 	}
 	for _, c := range closings {
@@ -245,12 +246,12 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 // ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by,
 	reason string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: id.UUID().String(), By: by, Reason: reason})
+	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String(), By: by, Reason: reason})
 }
 
 // UnholdExecution lets it be handed out again (lua/admission/ff_unhold_execution.lua).
 func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: id.UUID().String(), By: by})
+	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: ids.UUID(id).String(), By: by})
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition

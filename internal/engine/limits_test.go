@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -36,7 +38,7 @@ func FuzzTags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value string) {
 		// The bare call: Engine.CreateExecutions would refuse a bad tag before it is sent.
 		r, err := e.call(context.Background(), fnCreate, 0, protocol, "n", "l", "k",
-			"", "0", "", "", "", "", "", "1", key, value, "1", flowfabric.NewExecutionID(0).UUID().String(), "",
+			"", "0", "", "", "", "", "", "1", key, value, "1", ids.UUID(mint.ID(0)).String(), "",
 			"payload")
 		must.No(t, err)
 		r.Count(1)

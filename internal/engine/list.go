@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -171,7 +172,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	if id, err := ids.ParseUUID(x.Member); err != nil {
 		own.Stop("%q is no execution id", clip(x.Member))
 	} else {
-		x.ID = flowfabric.MakeExecutionID(partition, id)
+		x.ID = mint.Join(partition, id)
 	}
 	code := codes.Code(f.M["state"])
 	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {

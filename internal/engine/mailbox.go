@@ -6,23 +6,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Message is what a sender says to a mailbox.
 type Message struct {
-	ID       uuid.UUID // makes a repeat harmless; nil mints one
-	Mailbox  string    // 1..96 bytes of printable ASCII
-	Key      string    // ≤ 256 bytes; a later message with the same key is answered like the first
-	By       string    // ≤ 256 bytes, who sends it
-	Encoding string    // json, utf8 or bytes
-	Payload  []byte    // ≤ 64 KiB
+	ID       flowfabric.UUID // makes a repeat harmless; nil mints one
+	Mailbox  string          // 1..96 bytes of printable ASCII
+	Key      string          // ≤ 256 bytes; a later message with the same key is answered like the first
+	By       string          // ≤ 256 bytes, who sends it
+	Encoding string          // json, utf8 or bytes
+	Payload  []byte          // ≤ 64 KiB
 }
 
 // Sent answers that.
@@ -35,10 +36,10 @@ type Sent struct {
 // SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). denied.NotSignalable
 // (slot 0: the code) for one that has ended; denied.MailboxFull; ErrNotFound.
 func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m Message) (Sent, error) {
-	if m.ID == uuid.Nil {
-		m.ID = uuid.New()
+	if m.ID.IsZero() {
+		m.ID = mint.UUID()
 	}
-	r, already, err := ask[wire.SendMessageReply](ctx, e, id.Partition(), wire.SendMessage{ID: id.UUID().String(),
+	r, already, err := ask[wire.SendMessageReply](ctx, e, id.Partition(), wire.SendMessage{ID: ids.UUID(id).String(),
 		Mailbox: m.Mailbox, Message: m.ID.String(), Key: m.Key, By: m.By, Encoding: m.Encoding,
 		Payload: rueidis.BinaryString(m.Payload)})
 	return Sent{Number: uint64(r.Number), Waiting: r.Waiting, Already: already}, err
@@ -104,7 +105,7 @@ type Mailboxes struct {
 func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64,
 	limit int) (Mailboxes, error) {
 	r, _, err := ask[wire.ReadMessagesReply](ctx, e, id.Partition(),
-		wire.ReadMessages{ID: id.UUID().String(), Behind: int(behind), Max: limit})
+		wire.ReadMessages{ID: ids.UUID(id).String(), Behind: int(behind), Max: limit})
 	if err != nil {
 		return Mailboxes{}, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -21,11 +22,11 @@ func logOf(m stream.FrameMode, id flowfabric.ExecutionID, attempt uint32) string
 	p := keys.Of(id.Partition())
 	switch m {
 	case stream.ModeSummary:
-		return p.Deltas(id.UUID(), attempt)
+		return p.Deltas(ids.UUID(id), attempt)
 	case stream.ModeBestEffort:
-		return p.Live(id.UUID(), attempt)
+		return p.Live(ids.UUID(id), attempt)
 	}
-	return p.Stream(id.UUID(), attempt)
+	return p.Stream(ids.UUID(id), attempt)
 }
 
 // modeWord is the mode of a group as the server is told it.
@@ -115,7 +116,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 	if err != nil {
 		return stream.Summary{}, err
 	}
-	key := keys.Of(id.Partition()).Summary(id.UUID(), attempt)
+	key := keys.Of(id.Partition()).Summary(ids.UUID(id), attempt)
 	v, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
 		return c.B().Hgetall().Key(key).Build()
 	}).AsStrMap()

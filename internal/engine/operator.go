@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -22,10 +24,10 @@ import (
 // for a success that is not forced; denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being
 // purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
-	if q.Request == uuid.Nil {
-		q.Request = uuid.New()
+	if q.Request.IsZero() {
+		q.Request = mint.UUID()
 	}
-	return e.settled(ctx, id.Partition(), wire.ReplayExecution{ID: id.UUID().String(), Request: q.Request.String(),
+	return e.settled(ctx, id.Partition(), wire.ReplayExecution{ID: ids.UUID(id).String(), Request: q.Request.String(),
 		Steps: q.steps(), Force: q.Force, By: cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)})
 }
 
@@ -35,14 +37,14 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int,
 	by string) (old, now int, err error) {
 	r, _, err := ask[wire.ChangePriorityReply](ctx, e, id.Partition(),
-		wire.ChangePriority{ID: id.UUID().String(), Priority: priority, By: cut(by, limits.MaxName)})
+		wire.ChangePriority{ID: ids.UUID(id).String(), Priority: priority, By: cut(by, limits.MaxName)})
 	return r.Old, r.New, err
 }
 
 // DelayChange says until when an execution waits that waits for a time.
 type DelayChange struct {
-	Delay      time.Duration // from now, rounded up to whole ms; 0 = claimable at once
-	Request    uuid.UUID     // the same one is applied once; default a new one
+	Delay      time.Duration   // from now, rounded up to whole ms; 0 = claimable at once
+	Request    flowfabric.UUID // the same one is applied once; default a new one
 	By, Reason string
 }
 
@@ -50,10 +52,10 @@ type DelayChange struct {
 // its handler or of a resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with
 // no delay it is claimable. denied.NotEligible: it is in another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q DelayChange) (already bool, err error) {
-	if q.Request == uuid.Nil {
-		q.Request = uuid.New()
+	if q.Request.IsZero() {
+		q.Request = mint.UUID()
 	}
-	return e.settled(ctx, id.Partition(), wire.SetDelay{ID: id.UUID().String(),
+	return e.settled(ctx, id.Partition(), wire.SetDelay{ID: ids.UUID(id).String(),
 		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String(), By: cut(q.By, limits.MaxName),
 		Reason: cut(q.Reason, limits.MaxReason)})
 }
@@ -61,7 +63,7 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
 // A key in both is removed. denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
-	return e.setTags(ctx, id, set, remove, wire.SetTags{ID: id.UUID().String(), Sets: set, Removals: remove})
+	return e.setTags(ctx, id, set, remove, wire.SetTags{ID: ids.UUID(id).String(), Sets: set, Removals: remove})
 }
 
 // setTags makes a call that changes the tags of an execution or a flow.
@@ -83,7 +85,7 @@ func (e *Engine) setTags(ctx context.Context, id flowfabric.ExecutionID, set map
 // before. denied.NotTerminal, ErrNotFound.
 func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	keep time.Duration) (already bool, err error) {
-	q := wire.PurgeExecution{ID: id.UUID().String(), Keep: cmp.Or(keep, 24*time.Hour)}
+	q := wire.PurgeExecution{ID: ids.UUID(id).String(), Keep: cmp.Or(keep, 24*time.Hour)}
 	for {
 		r, already, err := ask[wire.PurgeExecutionReply](ctx, e, id.Partition(), q)
 		if err != nil || already || !r.More {
@@ -99,7 +101,7 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // nobody holds it.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by,
 	reason string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.RevokeLease{ID: id.UUID().String(), Session: session,
+	return e.settled(ctx, id.Partition(), wire.RevokeLease{ID: ids.UUID(id).String(), Session: session,
 		By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason), Request: uuid.NewString()})
 }
 
@@ -149,7 +151,7 @@ func (e *Engine) ThawPartition(ctx context.Context, partition uint16) error {
 // attempts, and what was out of the ordinary. Of the latter the newest 1,000 are kept. ErrNotFound; ErrResultPurged
 // while a tombstone is left.
 func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.Event, error) {
-	r, err := e.call(ctx, fnHistory, id.Partition(), protocol, id.UUID().String())
+	r, err := e.call(ctx, fnHistory, id.Partition(), protocol, ids.UUID(id).String())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -120,7 +121,7 @@ const (
 func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold) ([]HoldState, error) {
 	q := wire.CheckHolds{}
 	for _, h := range holds {
-		q.Holds = append(q.Holds, wire.CheckHoldsHold{ID: h.Execution.UUID().String(),
+		q.Holds = append(q.Holds, wire.CheckHoldsHold{ID: ids.UUID(h.Execution).String(),
 			Epoch: strconv.FormatUint(h.Epoch, 10)})
 	}
 	r, _, err := ask[wire.CheckHoldsReply](ctx, e, partition, q)

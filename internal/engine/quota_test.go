@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/uuid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // A hold that is none is shown as it is.
 func TestSlots(t *testing.T) {
-	h := Hold{Execution: flowfabric.MakeExecutionID(3, uuid.MustParse(sampleUUID)), Epoch: 4}
+	h := Hold{Execution: mint.Join(3, uuid.MustParse(sampleUUID)), Epoch: 4}
 	q := admission.QuotaRecord{Holds: []string{h.String(), "what is this"}}
 	derived(&q)
 	if want := []admission.Hold{{Execution: h.Execution.String(), Epoch: 4},

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -28,7 +29,7 @@ import (
 // is dead is shown as A2, lease expired. ErrNotFound when it never existed or was
 // purged long ago; ErrResultPurged, with its last code in slot 0, while a tombstone is left.
 func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (Snapshot, error) {
-	r, _, err := ask[wire.ReadExecutionReply](ctx, e, id.Partition(), wire.ReadExecution{ID: id.UUID().String()})
+	r, _, err := ask[wire.ReadExecutionReply](ctx, e, id.Partition(), wire.ReadExecution{ID: ids.UUID(id).String()})
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -43,8 +44,8 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 
 // relate adds what an execution belongs to and waits for, and when it last changed.
 func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
-	if of, err := ids.ParseUUID(core["flow"]); err == nil && of != s.ID.UUID() {
-		s.Flow, s.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(s.ID.Partition(), of)), core["node"]
+	if of, err := ids.ParseUUID(core["flow"]); err == nil && of != ids.UUID(s.ID) {
+		s.Flow, s.Node = flowfabric.FlowID(mint.Join(s.ID.Partition(), of)), core["node"]
 	}
 	s.ChangedAt = s.CreatedAt
 	if s.State.Public == flowfabric.Suspended {
@@ -188,7 +189,7 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 		return nil, false, err
 	}
 	k := keys.Of(id.Partition())
-	s, err := e.stored(ctx, k.Core(id.UUID()), k.Result(id.UUID(), attempt))
+	s, err := e.stored(ctx, k.Core(ids.UUID(id)), k.Result(ids.UUID(id), attempt))
 	b := s.result(attempt)
 	return b, b != nil, err
 }
@@ -200,7 +201,7 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 		return nil, false, err
 	}
 	k := keys.Of(id.Partition())
-	s, err := e.stored(ctx, k.Core(id.UUID()), k.Input(id.UUID()))
+	s, err := e.stored(ctx, k.Core(ids.UUID(id)), k.Input(ids.UUID(id)))
 	if s.record.Input != "" {
 		return []byte(s.record.Input), true, nil
 	}
@@ -236,7 +237,7 @@ func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID)
 	if err != nil {
 		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: %w", denied.Reply, err)
 	}
-	return flowfabric.MakeExecutionID(partition, id), nil
+	return mint.Join(partition, id), nil
 }
 
 // stored is the record of an execution, and the key that a payload has if it is too large for the record.

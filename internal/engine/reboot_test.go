@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -22,7 +23,7 @@ func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"create": func(ctx context.Context) error {
 			created, err := e.CreateExecutions(ctx, 3,
-				[]NewExecution{{ID: flowfabric.NewExecutionID(3), Start: flowfabric.Start{Namespace: "n", Lane: "l",
+				[]NewExecution{{ID: mint.ID(3), Start: flowfabric.Start{Namespace: "n", Lane: "l",
 					Kind: "k"}}})
 			if err == nil {
 				err = created[0].Err

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 func init() {
@@ -20,7 +21,7 @@ func init() {
 
 var (
 	sampleGrant   = Grant{Execution: sampleID, Epoch: 7, Route: 4}
-	sampleHold    = sampleID.UUID().String() + ":7"
+	sampleHold    = ids.UUID(sampleID).String() + ":7"
 	sampleSpender = "3." + sampleUUID
 )
 
@@ -115,7 +116,7 @@ var goodGates = map[string][]string{
 	"ff_read_quota": {"OK", "1700000000000", "1", "2", "0", "3", "4", "2", "cp", "5", "up", "1", "1",
 		"1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleHold + " 1700000000000"},
 	"ff_claim_granted": {"OK", "1", "+", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
+		ids.UUID(sampleID).String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
 		"in", "1", "a.b", "c", "1", "s", "v", sampleResume},
 	"ff_open_route":  {"OK", "1", "1"},
 	"ff_check_holds": {"OK", "1", "1"},

@@ -13,13 +13,15 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var (
-	sampleID    = flowfabric.NewExecutionID(3)
+	sampleID    = mint.ID(3)
 	sampleFence = flowfabric.Fence{Execution: sampleID, Session: "w~1", Claim: 1, Epoch: 1}
 	sampleClaim = ClaimRequest{Partition: 3, Session: "w~1", Number: 1, TTL: time.Second, Max: 1}
 )
@@ -71,7 +73,7 @@ var callers = []caller{
 		return e.setFeed(ctx, 3, FeedWish{Ends: true, Keep: time.Hour}).Err
 	}},
 	{"ff_audit_executions", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.AuditExecutions(ctx, 3, true, []uuid.UUID{sampleID.UUID()})
+		_, _, err := e.AuditExecutions(ctx, 3, true, []uuid.UUID{ids.UUID(sampleID)})
 		return err
 	}},
 	{"ff_audit_index", func(ctx context.Context, e *Engine) error {
@@ -79,11 +81,11 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_audit_keys", func(ctx context.Context, e *Engine) error {
-		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: sampleID.UUID().String()}})
+		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: ids.UUID(sampleID).String()}})
 		return err
 	}},
 	{"ff_audit_flows", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.AuditFlows(ctx, 3, true, []AuditedFlow{{ID: sampleID.UUID()}})
+		_, _, err := e.AuditFlows(ctx, 3, true, []AuditedFlow{{ID: ids.UUID(sampleID)}})
 		return err
 	}},
 	{"ff_audit_routes", func(ctx context.Context, e *Engine) error {
@@ -163,7 +165,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_deliver_signal", func(ctx context.Context, e *Engine) error {
-		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", suspend.SentSignal{})
+		_, err := e.DeliverSignal(ctx, sampleID, flowfabric.UUID{}, "", suspend.SentSignal{})
 		return err
 	}},
 	{"ff_approve_waitpoint", func(ctx context.Context, e *Engine) error {
@@ -182,13 +184,13 @@ var callers = []caller{
 		return firstError(nil, e.TokenKeys(ctx), func(k suspend.PartitionKeys) error { return k.Err })
 	}},
 	{"ff_read_question", func(ctx context.Context, e *Engine) error {
-		_, err := e.ReadQuestion(ctx, sampleID, uuid.Nil, "")
+		_, err := e.ReadQuestion(ctx, sampleID, flowfabric.UUID{}, "")
 		return err
 	}},
 	{"ff_read_suspension",
 		func(ctx context.Context, e *Engine) error { _, err := e.ReadSuspension(ctx, sampleID); return err }},
 	{"ff_read_signals", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.ReadSignals(ctx, sampleID, uuid.Nil, 0)
+		_, _, err := e.ReadSignals(ctx, sampleID, flowfabric.UUID{}, 0)
 		return err
 	}},
 	{"ff_explain_execution",
@@ -229,7 +231,7 @@ func firstError[T any](err error, items []T, of func(T) error) error {
 // good holds for each function a reply it must understand, slot by slot.
 var good = map[string][]string{
 	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
+		ids.UUID(sampleID).String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
 		"in", "1", "a.b", "c", "1", "s", "v", sampleResume, "0", "0"},
 	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0", "", "",
 		"0", "4", "state", "A1", "route", "4", "created_at", "1700000000000", "policy",
@@ -238,14 +240,14 @@ var good = map[string][]string{
 		"0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
 	"ff_create_execution":   {"OK", "1", "+R1f"},
 	"ff_complete_execution": {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "0", "4", "0", "0", "0", "0"},
-	"ff_session_renew":      {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
+	"ff_session_renew":      {"OK", "0", "3", "0", "1", ids.UUID(sampleID).String() + " 5 cancelled"},
 	"ff_append_frames":      {"OK", "1700000000000-1", "1", "1", "2", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4", "2", "1",
 		"1-0", "retry", "5", "0", "", "", "0", "7", "0", "", "", "", "", "0"},
 	"ff_tick":               {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
 	"ff_poll":               {"OK", "3", "1", "1", "2", "1"},
 	"ff_fail_execution":     {"OK", "retry", "1700000001000", "1700000000000"},
-	"ff_session_held":       {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
+	"ff_session_held":       {"OK", "1", "1", "1", ids.UUID(sampleID).String(), "1"},
 	"ff_delay_execution":    {"OK", "1700000001000"},
 	"ff_continue_execution": {"OK", "1"},
 	"ff_change_priority":    {"OK", "0", "5"},
@@ -441,7 +443,7 @@ func TestRefusals(t *testing.T) {
 func TestForeignPartitions(t *testing.T) {
 	e, f := openFake(t)
 	f.answer(func(string) string { t.Error("something was sent"); return nilReply })
-	id := flowfabric.NewExecutionID(4)
+	id := mint.ID(4)
 	fence := flowfabric.Fence{Execution: id, Session: "w~1", Claim: 1, Epoch: 1}
 	ctx := t.Context()
 	for name, call := range map[string]func() error{

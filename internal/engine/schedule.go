@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -165,7 +166,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 			return Fired{}, fmt.Errorf("ff_fire_schedule: %w: flow %q is not of partition %d",
 				flowfabric.ErrInvalidInput, w.ID, partition)
 		}
-		q.Flow, q.Members, q.Edges, q.Mode = w.ID.UUID().String(), w.Members, w.Edges, string(w.Mode)
+		q.Flow, q.Members, q.Edges, q.Mode = ids.UUID(w.ID).String(), w.Members, w.Edges, string(w.Mode)
 	}
 	args := q.Append([]string{protocol})
 	if item {
@@ -274,7 +275,7 @@ func schedule(partition uint16, x wire.ListSchedulesSchedule) (s Schedule, err e
 		if err != nil {
 			return s, err
 		}
-		if s.LastID = flowfabric.MakeExecutionID(partition, last); x.LastFlow == x.LastID {
+		if s.LastID = mint.Join(partition, last); x.LastFlow == x.LastID {
 			s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
 		}
 	}

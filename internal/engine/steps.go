@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID,
 // readSteps reads all steps, or with a name one that is recorded, and its value (lua/read/ff_read_steps.lua).
 func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
 	name string) (out []flowfabric.StepRecord, value []byte, err error) {
-	r, _, err := ask[wire.ReadStepsReply](ctx, e, id.Partition(), wire.ReadSteps{ID: id.UUID().String(), Name: name})
+	r, _, err := ask[wire.ReadStepsReply](ctx, e, id.Partition(), wire.ReadSteps{ID: ids.UUID(id).String(), Name: name})
 	for _, x := range r.Recorded {
 		s := step(x.Name, x.Attempt, x.At, x.Took)
 		s.Bytes = x.Bytes

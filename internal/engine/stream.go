@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -117,7 +118,7 @@ func cutSource(f *stream.Frame, stored string) {
 // attempt that wrote nothing has Exists false and still reports Closed once it has ended.
 func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (StreamMeta, error) {
 	r, _, err := ask[wire.ReadAttemptStreamReply](ctx, e, id.Partition(),
-		wire.ReadAttemptStream{ID: id.UUID().String(), Attempt: int(attempt)})
+		wire.ReadAttemptStream{ID: ids.UUID(id).String(), Attempt: int(attempt)})
 	if err != nil {
 		return StreamMeta{}, err
 	}
@@ -171,7 +172,8 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 		return nil, err
 	}
 	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
-		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(behind(after)).End("+").Count(
+		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(ids.UUID(id),
+			attempt)).Start(behind(after)).End("+").Count(
 			int64(limit)).Build()
 	}).AsXRange()
 	if err != nil {
@@ -295,12 +297,12 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 
 // FrameChannel is where appends publish frames while somebody listens.
 func FrameChannel(id flowfabric.ExecutionID) string {
-	return keys.Of(id.Partition()).Frames(id.UUID())
+	return keys.Of(id.Partition()).Frames(ids.UUID(id))
 }
 
 // EventChannel is where transitions publish "<code> <attempt>".
 func EventChannel(id flowfabric.ExecutionID) string {
-	return keys.Of(id.Partition()).Events(id.UUID())
+	return keys.Of(id.Partition()).Events(ids.UUID(id))
 }
 
 // UrgentChannel is where all workers are told of work that should come next: "<priority> <route>".

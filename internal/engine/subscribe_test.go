@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -112,7 +113,7 @@ func TestSubscribe(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *Engine) {
 		var owner conc.WaitGroup
 		defer owner.Wait()
-		bell, events := BellChannel(0, "w1"), EventChannel(flowfabric.NewExecutionID(0))
+		bell, events := BellChannel(0, "w1"), EventChannel(mint.ID(0))
 		x := listen(t, &owner, e, bell, events)
 		if publish(t, e, bell, "w") != 1 || publish(t, e, events, "T1 0") != 1 {
 			t.Error("ready was called before the server knew of all channels")

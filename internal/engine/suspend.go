@@ -14,7 +14,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -34,7 +36,7 @@ func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence,
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has
 // expired. denied.NoWaitpoint; denied.WaitpointNotPending for one that a suspension waits on.
-func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
+func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flowfabric.UUID) (already bool, err error) {
 	return e.settled(ctx, f.Execution.Partition(), wire.CloseWaitpoint{Fence: fenceOf(f), Waitpoint: id.String()})
 }
 
@@ -76,12 +78,12 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 
 // ResumeRequest asks to resume a suspended execution without a signal.
 type ResumeRequest struct {
-	Request    uuid.UUID     // makes a repeat harmless; nil mints one
-	Suspension uuid.UUID     // only if this is the current one; nil: whichever is
-	Auto       bool          // a policy asks, not an operator
-	By         string        // who asks, 1..64 bytes
-	Reason     string        // ≤ 1 KiB
-	Delay      time.Duration // 0..30 days until it may be claimed
+	Request    flowfabric.UUID // makes a repeat harmless; nil mints one
+	Suspension flowfabric.UUID // only if this is the current one; nil: whichever is
+	Auto       bool            // a policy asks, not an operator
+	By         string          // who asks, 1..64 bytes
+	Reason     string          // ≤ 1 KiB
+	Delay      time.Duration   // 0..30 days until it may be claimed
 }
 
 // ResumeExecution resumes a suspended execution on the word of an operator or a policy
@@ -89,16 +91,16 @@ type ResumeRequest struct {
 // code), denied.SuspensionChanged (slot 0: the current one), ErrNotFound.
 func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	q ResumeRequest) (already bool, err error) {
-	call := wire.ResumeExecution{ID: id.UUID().String(), Trigger: "operator", By: q.By,
+	call := wire.ResumeExecution{ID: ids.UUID(id).String(), Trigger: "operator", By: q.By,
 		Reason: cut(q.Reason, limits.MaxReason), Delay: q.Delay}
-	if q.Suspension != uuid.Nil {
+	if !q.Suspension.IsZero() {
 		call.Suspension = q.Suspension.String()
 	}
 	if q.Auto {
 		call.Trigger = "auto_resume"
 	}
-	if q.Request == uuid.Nil {
-		q.Request = uuid.New()
+	if q.Request.IsZero() {
+		q.Request = mint.UUID()
 	}
 	call.Request = q.Request.String()
 	return e.settled(ctx, id.Partition(), call)
@@ -108,9 +110,9 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // digits (lua/suspend/ff_deliver_signal.lua). Whatever else there is or is not, a wrong token is ErrInvalidToken.
 // Then: ErrTokenExpired, denied.NotSignalable (slot 0: the code), ErrWaitpointClosed (slots: reason, when),
 // denied.SignalLimit. A repeat of the same signal or key is answered like the first.
-func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	q := wire.DeliverSignal{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Digest: digest, Signal: signal(s)}
+	q := wire.DeliverSignal{ID: ids.UUID(id).String(), Waitpoint: waitpoint.String(), Digest: digest, Signal: signal(s)}
 	return e.deliver(ctx, id, q.Signal, q)
 }
 
@@ -120,13 +122,13 @@ func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	s.SourceType = "operator"
-	q := wire.ApproveWaitpoint{ID: id.UUID().String(), Waitpoint: waitpoint, Signal: signal(s)}
+	q := wire.ApproveWaitpoint{ID: ids.UUID(id).String(), Waitpoint: waitpoint, Signal: signal(s)}
 	return e.deliver(ctx, id, q.Signal, q)
 }
 
 func signal(s suspend.SentSignal) wire.Signal {
-	if s.ID == uuid.Nil {
-		s.ID = uuid.New()
+	if s.ID.IsZero() {
+		s.ID = mint.UUID()
 	}
 	out := wire.Signal{Signal: s.ID.String(), Name: s.Name, Category: s.Category, SourceType: s.SourceType,
 		Source: s.Source, Correlation: joinTrace(s.Correlation, s.Trace), Key: s.IdempotencyKey,
@@ -145,7 +147,7 @@ func (e *Engine) deliver(ctx context.Context, id flowfabric.ExecutionID, s wire.
 	q wire.Call) (suspend.Delivered, error) {
 	r, already, err := ask[wire.DeliverSignalReply](ctx, e, id.Partition(), q)
 	return suspend.Delivered{Signal: r.Signal, Effect: suspend.Effect(r.Effect.Effect), Open: openState(r.Effect.State),
-		Duplicate: already && r.Signal.String() != s.Signal}, err
+		Duplicate: already && flowfabric.UUID(r.Signal).String() != s.Signal}, err
 }
 
 // ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua).
@@ -153,7 +155,7 @@ func (e *Engine) deliver(ctx context.Context, id flowfabric.ExecutionID, s wire.
 // denied.WaitpointNotOpen.
 func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted,
 	by string) (key string, err error) {
-	r, _, err := ask[wire.ReissueTokenReply](ctx, e, id.Partition(), wire.ReissueToken{ID: id.UUID().String(),
+	r, _, err := ask[wire.ReissueTokenReply](ctx, e, id.Partition(), wire.ReissueToken{ID: ids.UUID(id).String(),
 		Waitpoint: m.ID.String(), Kid: m.Kid, Digest: m.Digest, Nonce: m.Nonce, By: by})
 	return r.Key, err
 }
@@ -161,13 +163,13 @@ func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m 
 // ReadSuspension reads the current or last suspension of an execution and its waitpoints
 // (lua/read/ff_read_suspension.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
 func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
-	r, _, err := ask[wire.ReadSuspensionReply](ctx, e, id.Partition(), wire.ReadSuspension{ID: id.UUID().String()})
+	r, _, err := ask[wire.ReadSuspensionReply](ctx, e, id.Partition(), wire.ReadSuspension{ID: ids.UUID(id).String()})
 	if err != nil {
 		return suspend.Record{}, err
 	}
 	out, own := suspend.Record{State: codes.Shown(codes.Code(r.Code)).Public}, &reader{op: fnReadSuspension.name}
 	if r.Flow != uuid.Nil {
-		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), r.Flow))
+		out.Flow = flowfabric.FlowID(mint.Join(id.Partition(), r.Flow))
 	}
 	if len(r.All) != len(r.Waitpoints) {
 		own.Stop("%d waitpoints, and of %d when a token was refused", len(r.Waitpoints), len(r.All))
@@ -204,7 +206,8 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	if err != nil {
 		r.Stop("suspension id: %w", err)
 	}
-	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["name"], u["reason"], u["behaviour"],
+	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = flowfabric.UUID(id), u["name"], u["reason"],
+		u["behaviour"],
 		u["condition"]
 	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = f.Instant("created_at"), f.Instant("timeout_at"),
 		f.Instant("last_signal_at"), f.Instant("closed_at")
@@ -235,10 +238,10 @@ func (r *reader) question(text string) *suspend.Question {
 // ReadQuestion reads what the holder of a token may know: the question, whether the waitpoint is open, and the answer
 // that stands (lua/read/ff_read_question.lua). digest is the SHA-256 of the token in 64 hex digits. ErrInvalidToken,
 // whatever there is or is not; ErrTokenExpired.
-func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	digest string) (suspend.Asked, error) {
 	r, _, err := ask[wire.ReadQuestionReply](ctx, e, id.Partition(),
-		wire.ReadQuestion{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Digest: digest})
+		wire.ReadQuestion{ID: ids.UUID(id).String(), Waitpoint: waitpoint.String(), Digest: digest})
 	if err != nil {
 		return suspend.Asked{}, err
 	}
@@ -257,10 +260,10 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are
 // kept, at most 1,000 (lua/read/ff_read_signals.lua). The payload is there only while a signal is buffered.
 // denied.NoWaitpoint.
-func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	offset int) (out []suspend.StoredSignal, total int, err error) {
 	r, _, err := ask[wire.ReadSignalsReply](ctx, e, id.Partition(),
-		wire.ReadSignals{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Offset: offset})
+		wire.ReadSignals{ID: ids.UUID(id).String(), Waitpoint: waitpoint.String(), Offset: offset})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -249,12 +249,12 @@ func (m StreamMeta) Mixed() bool { return m.Summary > 0 || m.Live > 0 }
 
 // Replay asks for an ended execution to run again.
 type Replay struct {
-	Request   uuid.UUID // makes a repeat harmless; nil mints one
-	DropSteps bool      // forget recorded steps; otherwise only what is missing runs
-	FromStep  string    // forget this step of the handler's, and those that were recorded after it; "" for none
-	Force     bool      // required for a success
-	By        string    // who asked, cut to 64 bytes
-	Reason    string    // cut to 1 KiB
+	Request   flowfabric.UUID // makes a repeat harmless; nil mints one
+	DropSteps bool            // forget recorded steps; otherwise only what is missing runs
+	FromStep  string          // forget this step of the handler's, and those that were recorded after it; "" for none
+	Force     bool            // required for a success
+	By        string          // who asked, cut to 64 bytes
+	Reason    string          // cut to 1 KiB
 }
 
 // steps says it as the functions read it.

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -23,7 +22,7 @@ const (
 
 // Minted is a waitpoint's identity: what its token was made of, and the SHA-256 of that token.
 type Minted struct {
-	ID     uuid.UUID
+	ID     flowfabric.UUID
 	Key    string // 1..256 bytes without control characters
 	Kid    string
 	Nonce  string // 32 hex digits
@@ -32,7 +31,7 @@ type Minted struct {
 
 // Opened is a waitpoint as its holder gets to know it; the token follows from it and the secret of its kid.
 type Opened struct {
-	ID        uuid.UUID
+	ID        flowfabric.UUID
 	Key       string
 	Kid       string
 	Nonce     string
@@ -57,23 +56,23 @@ type Binding struct {
 
 // Suspension asks to suspend a held attempt.
 type Suspension struct {
-	ID          uuid.UUID     // of the suspension; makes a repeat harmless
-	Request     string        // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
-	Name        string        // ≤ 128 bytes; under which what it is answered is kept for later runs; "" keeps nothing
-	Reason      string        // why it waits, such as waiting_for_approval
-	Timeout     time.Duration // 0: waits for ever
-	Behaviour   string        // what the timeout does
-	ResumeDelay time.Duration // 0..30 days between resumption and the next claim
-	Condition   string        // as lua/lib/condition.lua describes it; package suspend writes it
-	Question    string        // ≤ 8 KiB of JSON, a suspend.Question; "" for none
-	Bindings    []Binding     // ≤ 16, numbered from 1 in the condition
+	ID          flowfabric.UUID // of the suspension; makes a repeat harmless
+	Request     string          // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
+	Name        string          // ≤ 128 bytes; under which what it is answered is kept for later runs; "" keeps nothing
+	Reason      string          // why it waits, such as waiting_for_approval
+	Timeout     time.Duration   // 0: waits for ever
+	Behaviour   string          // what the timeout does
+	ResumeDelay time.Duration   // 0..30 days between resumption and the next claim
+	Condition   string          // as lua/lib/condition.lua describes it; package suspend writes it
+	Question    string          // ≤ 8 KiB of JSON, a suspend.Question; "" for none
+	Bindings    []Binding       // ≤ 16, numbered from 1 in the condition
 }
 
 // Suspended answers SuspendExecution.
 type Suspended struct {
 	Satisfied  bool // signals that came early suffice: the lease is kept, and Resume tells which
 	Already    bool // an earlier call had done it
-	Suspension uuid.UUID
+	Suspension flowfabric.UUID
 	TimeoutAt  time.Time
 	Resume     suspend.Result
 	Kid        string // the key that signs in this partition now

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -161,7 +162,7 @@ func (c *Claim) member(partition uint16, r *reader, inputs bool) {
 		r.Stop("flow of a claim: %w", err)
 		return
 	}
-	c.Flow, c.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id)), node
+	c.Flow, c.Node = flowfabric.FlowID(mint.Join(partition, id)), node
 	if inputs {
 		c.Inputs = r.values()
 	}
@@ -190,7 +191,7 @@ type large struct {
 func (e *Engine) blobs(ctx context.Context, p keys.Partition, later []large) error {
 	var builds []func(rueidis.Client) rueidis.Completed
 	for _, l := range later {
-		id := l.claim.Fence.Execution.UUID()
+		id := ids.UUID(l.claim.Fence.Execution)
 		if l.input == "2" {
 			builds = append(builds, func(c rueidis.Client) rueidis.Completed {
 				return c.B().Get().Key(p.Input(id)).Build()
@@ -273,7 +274,7 @@ func (h *header) orNone() uint64 {
 	return h.unsigned()
 }
 
-func (h *header) uuid() uuid.UUID {
+func (h *header) uuid() [16]byte {
 	id, err := uuid.Parse(h.next())
 	if err != nil && h.err == nil {
 		h.err = err
@@ -282,7 +283,7 @@ func (h *header) uuid() uuid.UUID {
 }
 
 func (h *header) id(partition uint16) flowfabric.ExecutionID {
-	return flowfabric.MakeExecutionID(partition, h.uuid())
+	return mint.Join(partition, h.uuid())
 }
 
 func parseRoutes(r *reader) []Route {
@@ -385,7 +386,7 @@ func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
 	offset int) (out []Held, total int, err error) {
 	r, _, err := ask[wire.SessionHeldReply](ctx, e, partition, wire.SessionHeld{Session: session, Offset: offset})
 	for _, x := range r.Executions {
-		out = append(out, Held{Execution: flowfabric.MakeExecutionID(partition, x.ID), Claim: uint64(x.Claim)})
+		out = append(out, Held{Execution: mint.Join(partition, x.ID), Claim: uint64(x.Claim)})
 	}
 	return out, r.Total, err
 }

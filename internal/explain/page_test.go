@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -31,7 +32,7 @@ import (
 
 var (
 	noon   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	sample = flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001"))
+	sample = mint.Join(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001"))
 )
 
 // in is an execution in a state, as it is often found.
@@ -126,7 +127,7 @@ func shutting(why string, left time.Duration) func(*engine.Facts) {
 // member makes it one of a flow that is open, which depends on three others.
 func member(f *engine.Facts) {
 	f.Node, f.Group = "join", &engine.GroupRecord{Policy: codes.AllOf, Total: 3, Pending: true}
-	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(flowfabric.MakeExecutionID(3,
+	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(mint.Join(3,
 		uuid.MustParse("019cb000-0000-7000-8000-000000000002"))), State: flowfabric.FlowOpen}
 }
 

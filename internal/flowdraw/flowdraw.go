@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
@@ -253,7 +254,7 @@ func nodeName(id flowfabric.ExecutionID, names map[flowfabric.ExecutionID]string
 	if name, ok := names[id]; ok {
 		return name
 	}
-	return id.UUID().String()
+	return ids.UUID(id).String()
 }
 
 // plain is a text of a user's as it may stand in a line: quoted if it is empty, has blanks at its ends, or what is

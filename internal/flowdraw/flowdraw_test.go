@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -23,7 +24,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // drawing is a flow with a node in most states, whose names are these.
 func drawing(name, kind, input string) Graph {
-	id := flowfabric.FlowID(flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001")))
+	id := flowfabric.FlowID(mint.Join(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001")))
 	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing),
 		Namespace: "default", Kind: kind,
 		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,

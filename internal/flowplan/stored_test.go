@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -38,9 +39,9 @@ func race() *flow.Flow {
 // A flow that was stored is the flow that was planned, under another id: the server takes the one for a repeat of the
 // other.
 func TestAStoredFlowIsTheSameFlow(t *testing.T) {
-	id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
+	id := flowfabric.FlowID(mint.ID(3))
 	want := plan(t, race(), id)
-	text, err := plan(t, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
+	text, err := plan(t, race(), flowfabric.FlowID(mint.ID(0))).Encode()
 	must.No(t, err)
 	if again, err := plan(t, race(), id).Encode(); err != nil || string(again) != string(text) {
 		t.Errorf("%s\n%s, %v", text, again, err)
@@ -72,12 +73,12 @@ func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 
 // The members that wait for no other wait for the start, and all deadlines count from there.
 func TestMembersWaitForTheStart(t *testing.T) {
-	text, err := plan(t, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
+	text, err := plan(t, race(), flowfabric.FlowID(mint.ID(0))).Encode()
 	must.No(t, err)
 	template, err := flowplan.Decode(text)
 	must.No(t, err)
 	start := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
-	p, err := template.Plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+	p, err := template.Plan(flowfabric.FlowID(mint.ID(0)),
 		flowplan.Wait{Until: start, For: time.Minute}, maps.Clone[map[string]string])
 	must.No(t, err)
 	fast, deep, answer := p.Members[0], p.Members[1], p.Members[2]
@@ -104,7 +105,7 @@ func TestUnreadableTemplates(t *testing.T) {
 
 // Whatever is stored is read or refused, and planned or refused.
 func FuzzDecode(f *testing.F) {
-	text, err := plan(&testing.T{}, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
+	text, err := plan(&testing.T{}, race(), flowfabric.FlowID(mint.ID(0))).Encode()
 	must.No(f, err)
 	f.Add(text)
 	f.Add([]byte("{}"))
@@ -116,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
+		id := flowfabric.FlowID(mint.ID(3))
 		if p, err := template.Plan(id, flowplan.Wait{}, maps.Clone[map[string]string]); err == nil &&
 			len(p.Members) != len(template.Nodes) {
 			t.Errorf("%q: %d members of %d nodes", text, len(p.Members), len(template.Nodes))

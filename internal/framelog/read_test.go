@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -38,7 +39,7 @@ func TestReadLimits(t *testing.T) {
 	}
 	contiguous(t, read(t, s, framelog.ReadOptions{Limit: 1}).Frames, 1, 1)
 	contiguous(t, read(t, s, framelog.ReadOptions{Limit: 10_000}).Frames, 1, 3)
-	_, err := framelog.Read(t.Context(), s, flowfabric.MakeExecutionID(ids.Keyed(64, "n", "k", "other")), 1,
+	_, err := framelog.Read(t.Context(), s, mint.Join(ids.Keyed(64, "n", "k", "other")), 1,
 		framelog.ReadOptions{Limit: 1})
 	wantIs(t, err, flowfabric.ErrNotFound)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -18,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	execution = flowfabric.MakeExecutionID(ids.Keyed(64, "default", "stream-test", "one"))
+	execution = mint.Join(ids.Keyed(64, "default", "stream-test", "one"))
 	fence     = flowfabric.Fence{Execution: execution, Session: "i~0", Claim: 1, Epoch: 7, Attempt: 1}
 	errLost   = fmt.Errorf("reply lost: %w", flowfabric.ErrTransport)
 )
@@ -282,7 +282,7 @@ func (s *server) goOn() {
 func (s *server) suspend(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.code, s.suspended = "S1", suspend.Record{ID: uuid.New(), Name: name, State: flowfabric.Suspended}
+	s.code, s.suspended = "S1", suspend.Record{ID: mint.UUID(), Name: name, State: flowfabric.Suspended}
 	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)))
 }
 

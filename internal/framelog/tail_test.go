@@ -17,6 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -491,7 +493,7 @@ func TestTailErrors(t *testing.T) {
 			}
 			return out
 		}
-		id := flowfabric.MakeExecutionID(execution.Partition(), flowfabric.NewExecutionID(0).UUID())
+		id := mint.Join(execution.Partition(), ids.UUID(mint.ID(0)))
 		if got := errs(t.Context(), id); len(got) != 1 || !errors.Is(got[0], flowfabric.ErrNotFound) {
 			t.Errorf("unknown execution: %v", got)
 		}

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // Audit reads the entries of a budget's or quota's book.
@@ -51,7 +52,7 @@ func ParseSpender(text string) (flowfabric.ExecutionID, error) {
 	where, name, _ := strings.Cut(text, ".")
 	partition, bad := strconv.ParseUint(where, 10, 16)
 	id, err := ids.ParseUUID(name)
-	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
+	return mint.Join(uint16(partition), id), errors.Join(bad, err)
 }
 
 // auditWords reads the detail of an entry of a budget or quota; one that is not as expected is left as it is.

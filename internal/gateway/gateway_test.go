@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -115,7 +116,7 @@ func (w *env) woken(what string, _ int) {
 
 func (w *env) submit(partition uint16, kind string) flowfabric.ExecutionID {
 	w.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
+	x := engine.NewExecution{ID: mint.ID(partition), Start: flowfabric.Start{Namespace: "n",
 		Lane: "l", Kind: kind}}
 	if _, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x}); err != nil {
 		w.Fatal(err)
@@ -186,7 +187,7 @@ func TestWhatIsLeft(t *testing.T) {
 	w.waits(3)
 	var batch []engine.NewExecution
 	for range 3 {
-		batch = append(batch, engine.NewExecution{ID: flowfabric.NewExecutionID(2),
+		batch = append(batch, engine.NewExecution{ID: mint.ID(2),
 			Start: flowfabric.Start{Namespace: "n", Lane: "l",
 				Kind: "k"}})
 	}

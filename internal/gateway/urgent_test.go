@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -19,7 +20,7 @@ func TestUrgentWorkIsClaimedNext(t *testing.T) {
 		w.Helper()
 		var items []engine.NewExecution
 		for range n {
-			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(partition),
+			items = append(items, engine.NewExecution{ID: mint.ID(partition),
 				Start: flowfabric.Start{Namespace: "n",
 					Lane: "l", Kind: "k", Priority: priority}})
 			ids = append(ids, items[len(items)-1].ID)
@@ -67,7 +68,7 @@ func TestUrgentRing(t *testing.T) {
 	var got []Claim
 	waiting.Go(func() { got = w.claim(asking("w", 1, time.Minute, "k")) })
 	w.waits(1)
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: "n", Lane: "l",
+	x := engine.NewExecution{ID: mint.ID(1), Start: flowfabric.Start{Namespace: "n", Lane: "l",
 		Kind: "k", Priority: 9}}
 	if _, err := w.e.CreateExecutions(w.ctx, 1, []engine.NewExecution{x}); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
-// Package ids makes the UUIDs that follow from what they name, and places names among partitions. What it returns
-// together is what flowfabric.MakeExecutionID takes.
+// Package ids makes the ids of executions and flows, and the UUIDs that follow from what they name, and places names
+// among partitions. What it returns together is what Join takes. An id of 18 bytes is a flowfabric.ExecutionID or a
+// flowfabric.FlowID.
 package ids
 
 import (
@@ -13,6 +14,19 @@ import (
 
 	"github.com/google/uuid"
 )
+
+// Join makes an id out of a partition and a UUID.
+func Join(partition uint16, id uuid.UUID) (out [18]byte) {
+	binary.BigEndian.PutUint16(out[:], partition)
+	copy(out[2:], id[:])
+	return out
+}
+
+// PartitionOf is the first part of an id.
+func PartitionOf(id [18]byte) uint16 { return binary.BigEndian.Uint16(id[:]) }
+
+// UUID is the second part of an id.
+func UUID(id [18]byte) uuid.UUID { return uuid.UUID(id[2:]) }
 
 // Keyed is the execution that an idempotency key stands for: equal (namespace, kind, key) always give the same one in
 // the same partition, as long as the partition count is the same (it is fixed at boot).

@@ -7,6 +7,7 @@ import (
 
 	ff "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // The CRC is the one of Valkey Cluster: CRC16 (XMODEM) of "123456789" is 0x31C3. Zero bytes in front do not
@@ -48,19 +49,19 @@ func TestKeyed(t *testing.T) {
 		{256, "default", "write-article", "tides-1", "207-d39c3a39-a1d9-842b-ab62-49c25798e94b"},
 		{64, "", "", "", "52-ac9db24e-b7dd-8404-b01b-b5adb5a8ed5e"},
 	} {
-		got := ff.MakeExecutionID(ids.Keyed(c.partitions, c.namespace, c.kind, c.key))
+		got := mint.Join(ids.Keyed(c.partitions, c.namespace, c.kind, c.key))
 		if got.String() != c.want {
 			t.Errorf("Keyed(%d, %q, %q, %q) = %s, want %s", c.partitions, c.namespace, c.kind, c.key, got, c.want)
 		}
-		if got.UUID().Version() != 8 || got.UUID().Variant() != uuid.RFC4122 || got.Partition() >= c.partitions {
-			t.Errorf("%s: version %d, variant %s", got, got.UUID().Version(), got.UUID().Variant())
+		if ids.UUID(got).Version() != 8 || ids.UUID(got).Variant() != uuid.RFC4122 || got.Partition() >= c.partitions {
+			t.Errorf("%s: version %d, variant %s", got, ids.UUID(got).Version(), ids.UUID(got).Variant())
 		}
 	}
 	// Parts are length-prefixed: no two splits of the same bytes meet.
 	seen := map[ff.ExecutionID][3]string{}
 	for _, parts := range [][3]string{{"a", "b", "c"}, {"ab", "", "c"}, {"a", "bc", ""}, {"", "abc", ""},
 		{"", "", "abc"}, {"abc", "", ""}} {
-		id := ff.MakeExecutionID(ids.Keyed(64, parts[0], parts[1], parts[2]))
+		id := mint.Join(ids.Keyed(64, parts[0], parts[1], parts[2]))
 		if other, met := seen[id]; met {
 			t.Errorf("%q and %q give one id", parts, other)
 		}

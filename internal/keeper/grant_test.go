@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -52,7 +53,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	must.No(t, err)
 	defer e.Close()
 	create := func(gates ...flowfabric.Gate) flowfabric.ExecutionID {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte("{}"),
+		x := engine.NewExecution{ID: mint.ID(0), Payload: []byte("{}"),
 			Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}, gates...)}
 		if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
 			t.Fatal(err, created)

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -55,7 +56,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) submit(n int) {
 	r.Helper()
 	for range n {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+		x := engine.NewExecution{ID: mint.ID(0), Start: flowfabric.Start{Namespace: "default",
 			Lane: "default", Kind: "k"},
 			Payload: []byte("{}")}
 		if created, err := r.direct.CreateExecutions(r.ctx, 0, []engine.NewExecution{x}); err != nil ||

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // server is the server side of the session protocol in memory, on the test's clock. Faults are set per method.
@@ -56,7 +57,7 @@ func (s *server) add(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range n {
-		s.queue = append(s.queue, flowfabric.NewExecutionID(0))
+		s.queue = append(s.queue, mint.ID(0))
 	}
 }
 

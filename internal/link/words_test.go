@@ -6,10 +6,11 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 func TestRefusalsInWords(t *testing.T) {
-	id := flowfabric.NewExecutionID(1)
+	id := mint.ID(1)
 	for _, x := range []struct {
 		verb string
 		err  *flowfabric.Error

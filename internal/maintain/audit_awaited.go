@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // awaited compares what executions of the partition wait for, in whatever partition, with what is known there: that
@@ -15,7 +16,7 @@ import (
 func (p *part) awaited(ctx context.Context) {
 	for batch := range slices.Chunk(p.lists, auditBatch) {
 		open, err := p.cfg.Engine.OpenAwaited(ctx, p.id, batch)
-		if p.unreadable("fc", batch[0].UUID().String(), err) {
+		if p.unreadable("fc", ids.UUID(batch[0]).String(), err) {
 			continue
 		}
 		if p.failed(err); p.out.Err != nil {
@@ -111,7 +112,7 @@ func (p *part) lost(ctx context.Context, to uint16, list []engine.Awaiting) {
 	var ends []engine.AwaitedEnd
 	for i, a := range answers {
 		f := flowfabric.Finding{Partition: p.id, Kind: engine.FindingMissing, Index: "fc",
-			Member: list[i].Waiter.UUID().String(), Repaired: p.cfg.Repair, Repairable: true,
+			Member: ids.UUID(list[i].Waiter).String(), Repaired: p.cfg.Repair, Repairable: true,
 			Detail: fmt.Sprintf("it waits for %s, which does not know that", list[i].Awaited)}
 		if a.Ended {
 			f.Detail = fmt.Sprintf("it was not told how %s ended", list[i].Awaited)

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 var (
@@ -141,7 +142,7 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 		p.flows = append(p.flows, owner)
 	case slices.Contains(owned, k.Area) && plain && len(rest) <= 36:
 		if k.Area == "fc" && rest == "" {
-			p.lists = append(p.lists, flowfabric.MakeExecutionID(p.id, owner))
+			p.lists = append(p.lists, mint.Join(p.id, owner))
 		}
 		if k.Area == "fx" {
 			p.named["fx:"+k.Of] = true

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	recurrence "github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -220,12 +221,12 @@ func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step, no
 	switch {
 	case step.Fire.IsZero():
 	case x.Nodes > 0:
-		id := flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, step.Fire))
+		id := mint.Join(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, step.Fire))
 		// only asked about: what is not due any more need not be staged
 		call.Flow = engine.StagedFlow{ID: flowfabric.FlowID(id), Members: x.Nodes}
 	default:
 		call.Item = engine.NewExecution{
-			ID:    flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
+			ID:    mint.Join(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
 			Start: x.Start, Digest: x.Digest}
 		call.Item.Tags = calendar.Labels(x.Tags, s.Name, step.Fire)
 		waitOf(s, d, step.Fire, now).Apply(&call.Item, true)

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -127,7 +128,7 @@ func TestLoopFiresWhatTicksReport(t *testing.T) {
 			f.Missed.Count != 0 || f.Solo {
 			t.Errorf("%+v", f)
 		}
-		if x := f.Item; x.ID != flowfabric.MakeExecutionID(ids.Scheduled(0, "a", 1, due)) || x.Kind != "k" ||
+		if x := f.Item; x.ID != mint.Join(ids.Scheduled(0, "a", 1, due)) || x.Kind != "k" ||
 			x.Tags["schedule.name"] != "a" {
 			t.Errorf("%+v", x)
 		}

@@ -16,9 +16,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -52,7 +54,7 @@ type awaiter struct {
 	past  map[string]map[string]flowfabric.PublicState // what its waits came to, by name
 }
 
-func (m *awaiter) full() string { return fmt.Sprintf("%d.%s", m.id.Partition(), m.id.UUID()) }
+func (m *awaiter) full() string { return fmt.Sprintf("%d.%s", m.id.Partition(), ids.UUID(m.id)) }
 
 // awaitList is the list of a wait; it stays until the next.
 type awaitList struct {
@@ -63,7 +65,7 @@ type awaitList struct {
 	suspended   bool // else it is being made
 	over        bool
 	met         bool // enough have ended
-	point       uuid.UUID
+	point       flowfabric.UUID
 	need        int // parts of the condition: of the children and, with a point, of its signal
 	signalled   bool
 	until       int64
@@ -150,7 +152,7 @@ func (x *awaits) add(id flowfabric.ExecutionID) *awaiter {
 
 func (x *awaits) create() {
 	x.t.Helper()
-	id := flowfabric.MakeExecutionID(uint16(x.r.IntN(2)), x.id().UUID())
+	id := mint.Join(uint16(x.r.IntN(2)), ids.UUID(x.id()))
 	out, err := x.s.e.CreateExecutions(x.ctx, id.Partition(),
 		[]engine.NewExecution{{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}})
 	x.no(err)
@@ -185,7 +187,7 @@ func (x *awaits) do() {
 		x.tick()
 	case 11:
 		if m := x.any(func(m *awaiter) bool {
-			return m.code == "S8" && m.list.point != uuid.Nil && !m.list.signalled
+			return m.code == "S8" && !m.list.point.IsZero() && !m.list.signalled
 		}); m != nil {
 			x.signal(m)
 		}
@@ -307,33 +309,33 @@ func (x *awaits) wait(m *awaiter) {
 		mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), marks: map[*awaiter]byte{},
 		kids: map[*awaiter]bool{}, need: 1, behaviour: []string{"fail", "auto_resume"}[x.r.IntN(2)]}
 	q := engine.ChildWait{Name: l.name, Mode: l.mode, Leave: true}
-	var ids []flowfabric.ExecutionID
+	var others []flowfabric.ExecutionID
 	refused := []string{}
 	again, most := m.list != nil && x.chance(60), 1+x.r.IntN(3)
 	for _, n := range x.r.Perm(len(x.all)) {
 		of := x.all[n]
-		if of == m || len(ids) == most || again && m.list.marks[of] == 0 {
+		if of == m || len(others) == most || again && m.list.marks[of] == 0 {
 			continue
 		}
-		ids = append(ids, of.id)
+		others = append(others, of.id)
 		if of.code == "" {
 			refused = append(refused, "result_purged")
 		} else if o := of.list; of.code == "S8" && !o.met && o.marks[m] == '.' {
 			refused = append(refused, "cycle_detected")
 		}
 	}
-	if len(ids) == 0 {
+	if len(others) == 0 {
 		return
 	}
 	var err error
-	q.Others, err = x.s.e.CheckAwaited(x.ctx, m.id, ids)
+	q.Others, err = x.s.e.CheckAwaited(x.ctx, m.id, others)
 	if code := x.code(err); code != "" || len(refused) > 0 {
 		if !slices.Contains(refused, code) {
 			x.fatal("refused %q, want one of %q", code, refused)
 		}
 		return
 	}
-	x.say("%s waits (%s) for %v", m.full(), l.mode, ids)
+	x.say("%s waits (%s) for %v", m.full(), l.mode, others)
 	for i := range q.Others {
 		of := x.by[(&awaiter{id: q.Others[i].ID}).full()]
 		q.Others[i].Node = fmt.Sprint("o", i)
@@ -362,7 +364,7 @@ func (x *awaits) wait(m *awaiter) {
 		x.no(x.s.e.WaitOthers(x.ctx, m.fence, q))
 	}
 	token, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hget().Key(keys.Root(m.id.Partition())+":fc:"+
-		m.id.UUID().String()).Field("others").Build()).ToString()
+		ids.UUID(m.id).String()).Field("others").Build()).ToString()
 	x.no(err)
 	l.token, m.list = token, l
 	if x.chance(30) {
@@ -391,7 +393,8 @@ func (x *awaits) child(m *awaiter, q engine.ChildWait) {
 func (x *awaits) suspend(m *awaiter) {
 	x.t.Helper()
 	l := m.list
-	q := engine.Suspension{ID: x.id().UUID(), Request: l.name, Name: l.name, Reason: "waiting_for_children",
+	q := engine.Suspension{ID: flowfabric.UUID(ids.UUID(x.id())), Request: l.name, Name: l.name,
+		Reason:    "waiting_for_children",
 		Behaviour: l.behaviour, Condition: "K"}
 	if x.chance(40) {
 		q.Timeout = time.Duration(1+x.r.IntN(6000)) * time.Millisecond
@@ -400,7 +403,7 @@ func (x *awaits) suspend(m *awaiter) {
 	if x.chance(50) {
 		x.points++
 		w := point(x.points)
-		l.point, l.need = uuid.MustParse(w.ID), 1+x.r.IntN(2)
+		l.point, l.need = flowfabric.UUID(uuid.MustParse(w.ID)), 1+x.r.IntN(2)
 		q.Condition = fmt.Sprintf("L\x1f1\x1f1\x1fgo\x1eK\x1eG\x1f%d\x1f1\x1f2", l.need)
 		q.Bindings = []engine.Binding{
 			{Minted: engine.Minted{ID: l.point, Key: "go", Kid: w.Kid, Digest: w.Digest, Nonce: w.Nonce}}}
@@ -424,7 +427,7 @@ func (x *awaits) signal(m *awaiter) {
 	n, err := strconv.ParseUint(m.list.point.String()[24:], 16, 64)
 	x.no(err)
 	_, err = x.s.e.DeliverSignal(x.ctx, m.id, m.list.point, point(int(n)).Digest,
-		suspend.SentSignal{ID: x.id().UUID(), Name: "go"})
+		suspend.SentSignal{ID: flowfabric.UUID(ids.UUID(x.id())), Name: "go"})
 	x.no(err)
 	x.say("signal %s", m.full())
 	x.did["signalled"]++
@@ -459,7 +462,8 @@ func (x *awaits) tick() {
 
 func (x *awaits) replay(m *awaiter) {
 	x.t.Helper()
-	_, err := x.s.e.ReplayExecution(x.ctx, m.id, engine.Replay{Request: x.id().UUID(), Force: true, By: "me"})
+	_, err := x.s.e.ReplayExecution(x.ctx, m.id, engine.Replay{Request: flowfabric.UUID(ids.UUID(x.id())),
+		Force: true, By: "me"})
 	if x.code(err) != "" {
 		return // it was replayed often
 	}
@@ -592,15 +596,15 @@ func (x *awaits) check() {
 			if m.id.Partition() != p {
 				continue
 			}
-			if code := d.Hashes[":x:"+m.id.UUID().String()]["s"]; code != m.code {
+			if code := d.Hashes[":x:"+ids.UUID(m.id).String()]["s"]; code != m.code {
 				x.fatal("%s is %q, and has to be %q", m.full(), code, m.code)
 			}
 			for of, mark := range x.marks(m) {
 				name := of.full()
 				if m.list.kids[of] {
-					name = of.id.UUID().String()
+					name = ids.UUID(of.id).String()
 				}
-				if got := d.Hashes[":fc:"+m.id.UUID().String()][name]; !strings.HasPrefix(got, string(mark)) {
+				if got := d.Hashes[":fc:"+ids.UUID(m.id).String()][name]; !strings.HasPrefix(got, string(mark)) {
 					x.fatal("%s was told %q of %s, which is %s; %q is right", m.full(), got, of.full(), of.code, mark)
 				}
 			}
@@ -642,7 +646,7 @@ func (x *awaits) quiet() {
 					x.fatal("%s (%s) waits for %s, which has ended: %q", m.full(), m.code, of.full(), of.ends)
 				}
 			}
-			got := maps.Clone(d.Hashes[":aw:"+of.id.UUID().String()])
+			got := maps.Clone(d.Hashes[":aw:"+ids.UUID(of.id).String()])
 			maps.DeleteFunc(got, func(who, _ string) bool { return (of.again || x.lossy()) && want[who] == "" })
 			if of.id.Partition() == p && fmt.Sprint(got) != fmt.Sprint(want) {
 				x.fatal("%s is awaited by %v, and has to be by %v", of.full(), got, want)

@@ -15,8 +15,10 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is
@@ -168,7 +170,7 @@ func (x *bounds) id() flowfabric.ExecutionID {
 		b[i] = byte(x.r.Uint32())
 	}
 	b[6], b[8] = b[6]&15|0x70, b[8]&63|0x80
-	return flowfabric.MakeExecutionID(partition, uuid.UUID(b))
+	return mint.Join(partition, uuid.UUID(b))
 }
 
 func (x *bounds) woken(list []engine.Waiter) (out []string) {
@@ -197,7 +199,7 @@ func newBudgets(t *testing.T, s *server, seed uint64, did map[string]int) *budge
 	for range 3 {
 		x.ids = append(x.ids, x.id())
 	}
-	x.ids = append(x.ids, flowfabric.MakeExecutionID(partition+1, x.ids[0].UUID())) // another one
+	x.ids = append(x.ids, mint.Join(partition+1, ids.UUID(x.ids[0]))) // another one
 	for _, id := range x.ids {
 		x.epochs[id] = 10
 	}

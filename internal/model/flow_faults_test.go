@@ -10,6 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // TestFlowFaults are the faults that random flows have found, each by itself.
@@ -106,7 +108,7 @@ func TestFlowFaults(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			x := &shaped{flows: newFlows(t, s, 1), claims: map[string]engine.Claim{}}
-			x.id = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))
+			x.id = flowfabric.FlowID(mint.Join(partition, x.uuid()))
 			f.run(x)
 		})
 	}
@@ -128,7 +130,7 @@ func (x *shaped) replay(node string) {
 func (x *shaped) are(code string, nodes ...string) {
 	x.t.Helper()
 	for _, node := range nodes {
-		if got := x.dump.Hashes[":x:"+x.id.Member(node).UUID().String()]["s"]; got != code {
+		if got := x.dump.Hashes[":x:"+ids.UUID(x.id.Member(node)).String()]["s"]; got != code {
 			x.fatal("%s is %s, want %s", node, got, code)
 		}
 	}
@@ -137,7 +139,7 @@ func (x *shaped) are(code string, nodes ...string) {
 // count is how many members have a code.
 func (x *shaped) count(code string) (n int) {
 	for i := range 100 {
-		n += bool01(x.dump.Hashes[":x:"+x.id.Member(fmt.Sprint("b", i)).UUID().String()]["s"] == code)
+		n += bool01(x.dump.Hashes[":x:"+ids.UUID(x.id.Member(fmt.Sprint("b", i))).String()]["s"] == code)
 	}
 	return n
 }

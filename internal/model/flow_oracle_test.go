@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 )
 
@@ -87,9 +88,9 @@ type member struct {
 func (m *member) String() string {
 	flow := "-"
 	if m.flow != nil {
-		flow = m.flow.id.UUID().String()[:4]
+		flow = ids.UUID(m.flow.id).String()[:4]
 	}
-	return fmt.Sprintf("%s of %s (%s)", m.node, flow, m.id.UUID().String()[:8])
+	return fmt.Sprintf("%s of %s (%s)", m.node, flow, ids.UUID(m.id).String()[:8])
 }
 
 func class(code string) byte {
@@ -150,7 +151,7 @@ func (o *oracle) add(m *member) {
 		m.deadline = o.now + m.span
 	}
 	o.members = append(o.members, m)
-	o.by[m.id.UUID().String()] = m
+	o.by[ids.UUID(m.id).String()] = m
 }
 
 // decide evaluates a pending group.
@@ -297,7 +298,7 @@ func (o *oracle) follow(d *invariant.Dump) error {
 		again = o.tell(d, "l~.") || again
 	}
 	for _, m := range o.members {
-		id := m.id.UUID().String()
+		id := ids.UUID(m.id).String()
 		if code := d.Hashes[":x:"+id]["s"]; code != m.code {
 			return fmt.Errorf("%s is %s, and has no reason not to be %s: %s", m.node, code, m.code, m.tell())
 		}
@@ -334,7 +335,7 @@ func (m *member) tell() string {
 
 // seen is the mark that stands beside a member for another.
 func seen(d *invariant.Dump, hash string, m, of *member) byte {
-	text := d.Hashes[hash+m.id.UUID().String()][of.id.UUID().String()]
+	text := d.Hashes[hash+ids.UUID(m.id).String()][ids.UUID(of.id).String()]
 	if text == "" {
 		return 0
 	}
@@ -399,8 +400,8 @@ func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 		if w == m || w.watch && !slices.Contains(up.parents, w) {
 			continue
 		}
-		core := d.Hashes[":x:"+w.id.UUID().String()]
-		text, waits := d.Texts[":m:"+w.id.UUID().String()], false
+		core := d.Hashes[":x:"+ids.UUID(w.id).String()]
+		text, waits := d.Texts[":m:"+ids.UUID(w.id).String()], false
 		if slices.Contains(up.parents, w) {
 			text, waits = core["wt"], true
 		}
@@ -416,7 +417,7 @@ func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 // moves takes over the changes of state that there are reasons for.
 func (o *oracle) moves(d *invariant.Dump) (some bool) {
 	for _, m := range o.members {
-		core := d.Hashes[":x:"+m.id.UUID().String()]
+		core := d.Hashes[":x:"+ids.UUID(m.id).String()]
 		if core["s"] == "" || core["s"] == m.code || !o.may(d, m, core["s"]) {
 			continue
 		}
@@ -509,7 +510,7 @@ func (m *member) skips(d *invariant.Dump) bool {
 	for _, mark := range m.marks {
 		failed = failed || strings.ContainsRune("fcek", rune(mark))
 	}
-	if d.Hashes[":x:"+m.id.UUID().String()]["fc"] == "not_needed" {
+	if d.Hashes[":x:"+ids.UUID(m.id).String()]["fc"] == "not_needed" {
 		return m.spare && !(m.watch && failed)
 	}
 	return failed
@@ -565,7 +566,7 @@ func (o *oracle) headers(d *invariant.Dump) error {
 		case f.seal != "" && left == 0:
 			state = "F2"
 		}
-		h := d.Hashes[":fw:"+f.id.UUID().String()]
+		h := d.Hashes[":fw:"+ids.UUID(f.id).String()]
 		number := func(field string) int {
 			n, _ := strconv.Atoi(h[field])
 			return n

@@ -18,7 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // TestFlows puts random flows together and does random things to them. After every call each change has a reason
@@ -178,7 +180,7 @@ func bool01(yes bool) int {
 
 // plan makes up a flow that grows in one of some ways.
 func (x *flows) plan(growth ...string) {
-	f := &flowTruth{id: flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))}
+	f := &flowTruth{id: flowfabric.FlowID(mint.Join(partition, x.uuid()))}
 	size := 1 + x.upto(9)
 	if x.chance(20) {
 		size = 1 + x.upto(60)
@@ -295,7 +297,7 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 		delay: time.Duration(e.Delay).Milliseconds(), span: time.Duration(e.Deadline).Milliseconds(),
 		timed: e.NewExecution.Policy.AttemptTimeout > 0}
 	for _, edge := range e.Edges {
-		up := x.o.by[edge.From.UUID().String()]
+		up := x.o.by[ids.UUID(edge.From).String()]
 		m.ups = append(m.ups, up)
 		if edge.Input != "" {
 			m.names[up] = edge.Input
@@ -379,7 +381,7 @@ func (x *flows) run() {
 
 // lone makes an execution that is in no flow; it may found one.
 func (x *flows) lone() {
-	e := x.item(flowfabric.MakeExecutionID(partition, x.uuid()))
+	e := x.item(mint.Join(partition, x.uuid()))
 	out, err := x.s.e.CreateExecutions(x.ctx, partition, []engine.NewExecution{e})
 	x.no(err)
 	x.no(out[0].Err)
@@ -510,7 +512,7 @@ func (x *flows) claim(most int) int {
 
 func (x *flows) claimed(h *holder, c engine.Claim) {
 	x.t.Helper()
-	m := x.o.by[c.Fence.Execution.UUID().String()]
+	m := x.o.by[ids.UUID(c.Fence.Execution).String()]
 	if class(m.code) != 'w' || m.flow.barred() {
 		x.fatal("%s was claimed, and is %s", m.node, m.code)
 	}
@@ -601,7 +603,8 @@ func (x *flows) settleOnce(what string, m *member) error {
 		}
 		return out[0].Err
 	case "fail":
-		out, err := x.s.e.FailExecution(x.ctx, f, engine.Failure{Category: "broken", Permanent: m.id.UUID()[15]%2 == 0})
+		out, err := x.s.e.FailExecution(x.ctx, f, engine.Failure{Category: "broken",
+			Permanent: ids.UUID(m.id)[15]%2 == 0})
 		if err != nil || out.Already || !mine {
 			return err
 		}
@@ -635,8 +638,9 @@ func (x *flows) settleOnce(what string, m *member) error {
 		}
 		return err
 	case "suspend":
-		out, err := x.s.e.SuspendExecution(x.ctx, f, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(f.Epoch),
-			Reason: "waiting_for_signal", Behaviour: "fail", Condition: "O"})
+		out, err := x.s.e.SuspendExecution(x.ctx, f, engine.Suspension{ID: flowfabric.UUID(x.uuid()),
+			Request: fmt.Sprint(f.Epoch),
+			Reason:  "waiting_for_signal", Behaviour: "fail", Condition: "O"})
 		if err == nil && !out.Already && mine {
 			m.code, m.holder = "S1", nil
 		}
@@ -687,7 +691,7 @@ func (x *flows) wait(m *member, mine bool) error {
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	if err == nil && suspends {
 		s, e := x.s.e.SuspendExecution(x.ctx, m.fence,
-			engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
+			engine.Suspension{ID: flowfabric.UUID(x.uuid()), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
 				Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
 		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e,
 			true
@@ -827,7 +831,7 @@ func (x *flows) replayed(m *member, force, already bool, err error) error {
 }
 
 func (x *flows) replay(m *member) error {
-	q := engine.Replay{Request: x.uuid(), Force: x.chance(30), By: "me"}
+	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(30), By: "me"}
 	already, err := x.s.e.ReplayExecution(x.ctx, m.id, q)
 	if err == nil && x.chance(20) { // its reply was lost
 		if again, e := x.s.e.ReplayExecution(x.ctx, m.id, q); e != nil || !again {
@@ -848,7 +852,7 @@ func (x *flows) replayFlow(f *flowTruth) {
 	if len(list) == 0 || x.chance(50) {
 		return
 	}
-	q := engine.Replay{Request: x.uuid(), Force: x.chance(20), By: "me"}
+	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(20), By: "me"}
 	ids := make([]flowfabric.ExecutionID, len(list))
 	for i, m := range list {
 		ids[i] = m.id

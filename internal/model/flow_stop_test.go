@@ -11,6 +11,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // shape is a flow and the call whose work does not fit into it.
@@ -227,7 +229,7 @@ func TestFlowStops(t *testing.T) {
 func stopped(t *testing.T, s *server, sh shape, stop int) (end string, left bool) {
 	t.Helper()
 	x := &shaped{flows: newFlows(t, s, 1), claims: map[string]engine.Claim{}}
-	x.id = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, x.uuid()))
+	x.id = flowfabric.FlowID(mint.Join(partition, x.uuid()))
 	sh.make(x)
 	if _, err := s.e.Tick(x.ctx, partition, "ticker", false); err != nil {
 		t.Fatal(err)
@@ -275,7 +277,7 @@ func (x *shaped) sound() {
 func (x *shaped) picture(sh shape) string {
 	x.t.Helper()
 	counts, lines := map[string]int{}, []string{}
-	for member := range x.dump.ZSets[":fx:"+x.id.UUID().String()] {
+	for member := range x.dump.ZSets[":fx:"+ids.UUID(x.id).String()] {
 		core := x.dump.Hashes[":x:"+member]
 		counts[core["s"]]++
 		lines = append(lines, strings.Join([]string{core["nd"], core["s"], x.dump.Texts[":m:"+member], core["wt"],
@@ -285,7 +287,7 @@ func (x *shaped) picture(sh shape) string {
 		x.fatal("it ends with %v, want %v", counts, sh.ends)
 	}
 	slices.Sort(lines)
-	h := x.dump.Hashes[":fw:"+x.id.UUID().String()]
+	h := x.dump.Hashes[":fw:"+ids.UUID(x.id).String()]
 	for _, field := range []string{"st", "lv", "bl", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk", "xc",
 		"xt", "xn", "xs"} {
 		lines = append(lines, field+" "+h[field])

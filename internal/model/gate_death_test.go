@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
@@ -289,7 +290,7 @@ func TestOldGrants(t *testing.T) {
 		t.Helper()
 		d, err := invariant.Read(x.ctx, x.s.raw, partition)
 		x.no(err)
-		c := d.Hashes[":x:"+x.id.UUID().String()]
+		c := d.Hashes[":x:"+ids.UUID(x.id).String()]
 		x.same(c["s"]+" "+c["ge"], fmt.Sprint(want, " ", epoch))
 	}
 	first, second := x.worker(), x.worker()

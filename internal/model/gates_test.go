@@ -16,9 +16,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 )
@@ -166,7 +168,7 @@ func (x *gateRun) create(p uint16) {
 	var items []engine.NewExecution
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
-			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()),
+			e := engine.NewExecution{ID: mint.Join(p, ids.UUID(x.id())),
 				Start: testgate.Asks(flowfabric.Start{Namespace: "default",
 					Lane: "default", Kind: "k"}, gates...)}
 			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
@@ -423,7 +425,7 @@ func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 	x.t.Helper()
 	c := map[string]string{}
 	raw, err := x.s.raw.Do(x.ctx,
-		x.s.raw.B().Get().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).ToString()
+		x.s.raw.B().Get().Key(keys.Of(h.Execution.Partition()).Core(ids.UUID(h.Execution))).Build()).ToString()
 	if !rueidis.IsRedisNil(err) {
 		x.no(err)
 		r, err := stored.Decode(raw)
@@ -560,7 +562,7 @@ func (x *gateRun) report(c engine.Claim, name string) task {
 				x.period, x.used = r.Period, map[string]int64{}
 			}
 			if r.Applied {
-				x.used[u.Execution.UUID().String()] += u.Amounts["tokens"]
+				x.used[ids.UUID(u.Execution).String()] += u.Amounts["tokens"]
 			}
 		}
 		x.did["report"]++
@@ -589,7 +591,7 @@ func (x *gateRun) outbox(p uint16) task {
 						x.no(err)
 						x.say("%s is told that %s is %s: %v", r.Budget, r.Execution, r.Outcome, released)
 						if released[0] {
-							delete(x.used, r.Execution.UUID().String())
+							delete(x.used, ids.UUID(r.Execution).String())
 							x.did["refunded"]++
 						}
 						return func() { x.owner.first(x.wake(wake)...) }
@@ -658,7 +660,7 @@ func (x *gateRun) operate() {
 
 func (x *gateRun) code2(id flowfabric.ExecutionID) string {
 	if d := x.dumps[id.Partition()]; d != nil {
-		return d.Hashes[":x:"+id.UUID().String()]["s"]
+		return d.Hashes[":x:"+ids.UUID(id).String()]["s"]
 	}
 	return ""
 }

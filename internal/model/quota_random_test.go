@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -38,7 +39,7 @@ func newQuotas(t *testing.T, s *server, seed uint64, did map[string]int) *quotas
 }
 
 func holdText(h engine.Hold) string {
-	return fmt.Sprintf("%d.%s:%d", h.Execution.Partition(), h.Execution.UUID(), h.Epoch)
+	return fmt.Sprintf("%d.%s:%d", h.Execution.Partition(), ids.UUID(h.Execution), h.Epoch)
 }
 
 func holdTexts(list []engine.Hold) (out []string) {

@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -85,7 +86,7 @@ func TestReports(t *testing.T) {
 	for n := range reporters {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(n), 3))
-			id := flowfabric.NewExecutionID(1)
+			id := mint.ID(1)
 			for i := 0; sent.Add(1) <= int64(reports); i++ {
 				name := names[r.IntN(2)]
 				u := admission.Usage{Budget: name,

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -214,7 +215,7 @@ func (s *server) view(ctx context.Context, id string) (v model.View, code string
 
 // snapshot is the part of it that one call reads.
 func (s *server) snapshot(ctx context.Context, id string) (v model.View, code string, err error) {
-	snap, err := s.e.ReadExecution(ctx, flowfabric.MakeExecutionID(partition, uuid.MustParse(id)))
+	snap, err := s.e.ReadExecution(ctx, mint.Join(partition, uuid.MustParse(id)))
 	if coded, ok := errors.AsType[*flowfabric.Error](err); ok {
 		return model.View{}, coded.Code, nil
 	}
@@ -255,7 +256,7 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 }
 
 func (s *server) stream(ctx context.Context, id string, attempt int) (model.Stream, error) {
-	m, err := s.e.ReadAttemptStream(ctx, flowfabric.MakeExecutionID(partition, uuid.MustParse(id)), uint32(attempt))
+	m, err := s.e.ReadAttemptStream(ctx, mint.Join(partition, uuid.MustParse(id)), uint32(attempt))
 	if err != nil {
 		return model.Stream{}, fmt.Errorf("stream of attempt %s: %w", strconv.Itoa(attempt), err)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
@@ -39,7 +39,7 @@ func FuzzParseKeyring(f *testing.F) {
 				t.Errorf("kid %q: %+v", kid, key)
 			}
 		}
-		if m, token, err := k.Mint(flowfabric.NewExecutionID(1), "x"); err != nil || m.Kid != k.Kids()[0] ||
+		if m, token, err := k.Mint(mint.ID(1), "x"); err != nil || m.Kid != k.Kids()[0] ||
 			m.Digest != token.Digest() {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -186,14 +186,14 @@ func (k *Keyring) Mint(execution flowfabric.ExecutionID, key string) (engine.Min
 	}
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	m := engine.Minted{ID: uuid.New(), Key: key, Kid: signer.kid, Nonce: hex.EncodeToString(nonce[:])}
+	m := engine.Minted{ID: mint.UUID(), Key: key, Kid: signer.kid, Nonce: hex.EncodeToString(nonce[:])}
 	token := makeToken(execution, m.ID, signer.kid+":"+signer.mac(execution, m.ID, key, nonce[:]))
 	m.Digest = token.Digest()
 	return m, token, nil
 }
 
 // Reissue makes a new token for a waitpoint, to be stored with engine.ReissueToken.
-func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint flowfabric.UUID,
 	key string) (engine.Minted, suspend.Token, error) {
 	m, token, err := k.Mint(execution, key)
 	if err != nil {
@@ -224,10 +224,10 @@ func (k *Keyring) Token(execution flowfabric.ExecutionID, w engine.Opened) (susp
 
 // mac binds a token to everything that identifies its waitpoint. Each part has its length in front, so that no two
 // sets of parts are the same bytes.
-func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, waitpointKey string,
+func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint flowfabric.UUID, waitpointKey string,
 	nonce []byte) string {
 	h := hmac.New(sha256.New, key.secret)
-	id := execution.UUID()
+	id := ids.UUID(execution)
 	partition := binary.BigEndian.AppendUint16(nil, execution.Partition())
 	h.Write([]byte{tokenVersion})
 	for _, part := range [][]byte{partition, id[:], waitpoint[:], []byte(waitpointKey), nonce} {
@@ -238,8 +238,8 @@ func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, 
 }
 
 // makeToken is the token of a waitpoint with this secret part.
-func makeToken(execution flowfabric.ExecutionID, waitpoint uuid.UUID, secret string) suspend.Token {
-	token, err := suspend.ParseToken(fmt.Sprintf("%d.%s.%s.%s", execution.Partition(), execution.UUID(), waitpoint,
+func makeToken(execution flowfabric.ExecutionID, waitpoint flowfabric.UUID, secret string) suspend.Token {
+	token, err := suspend.ParseToken(fmt.Sprintf("%d.%s.%s.%s", execution.Partition(), ids.UUID(execution), waitpoint,
 		secret))
 	if err != nil {
 		panic("tokenkeys: a token that was just made is not one: " + err.Error()) // without the token

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
@@ -85,7 +85,7 @@ func TestTheNilKeyringHasNoKeys(t *testing.T) {
 func TestKeyringsSignWithWhatIsInUse(t *testing.T) {
 	k := keyring(t, "k1:"+secretA+",k2:"+secretB)
 	kid := func(partition uint16) string {
-		m, _, err := k.Mint(flowfabric.NewExecutionID(partition), "x")
+		m, _, err := k.Mint(mint.ID(partition), "x")
 		must.No(t, err)
 		return m.Kid
 	}
@@ -103,7 +103,7 @@ func TestKeyringsSignWithWhatIsInUse(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				k.Use(3, "k2")
-				_, _, _ = k.Mint(flowfabric.NewExecutionID(3), "x")
+				_, _, _ = k.Mint(mint.ID(3), "x")
 			}
 		})
 	}

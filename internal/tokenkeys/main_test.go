@@ -1,7 +1,7 @@
 package tokenkeys
 
 import (
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 	"go.uber.org/goleak"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // aToken is a token of partition 1 for the key "approve".
 func aToken(t testing.TB) suspend.Token {
 	t.Helper()
-	_, token, err := keyring(t, "k1:"+secretA).Mint(flowfabric.NewExecutionID(1), "approve")
+	_, token, err := keyring(t, "k1:"+secretA).Mint(mint.ID(1), "approve")
 	must.No(t, err)
 	return token
 }

@@ -14,6 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -21,16 +23,16 @@ import (
 // Every part that identifies a waitpoint is bound, and no two sets of parts are the same bytes.
 func TestTokensBindEverything(t *testing.T) {
 	ring := keyring(t, "k1:"+secretA+",k2:"+secretB)
-	execution, waitpoint, nonce := flowfabric.NewExecutionID(1), uuid.New(), make([]byte, 16)
-	other := flowfabric.MakeExecutionID(2, execution.UUID())
+	execution, waitpoint, nonce := mint.ID(1), mint.UUID(), make([]byte, 16)
+	other := mint.Join(2, ids.UUID(execution))
 	key := ring.find("k1")
 	seen := map[string]string{}
 	for what, mac := range map[string]string{
 		"base":                  key.mac(execution, waitpoint, "approve", nonce),
 		"secret":                ring.find("k2").mac(execution, waitpoint, "approve", nonce),
 		"partition":             key.mac(other, waitpoint, "approve", nonce),
-		"execution":             key.mac(flowfabric.NewExecutionID(1), waitpoint, "approve", nonce),
-		"waitpoint":             key.mac(execution, uuid.New(), "approve", nonce),
+		"execution":             key.mac(mint.ID(1), waitpoint, "approve", nonce),
+		"waitpoint":             key.mac(execution, mint.UUID(), "approve", nonce),
 		"key":                   key.mac(execution, waitpoint, "approvf", nonce),
 		"nonce":                 key.mac(execution, waitpoint, "approve", append(make([]byte, 15), 1)),
 		"a byte moves over":     key.mac(execution, waitpoint, "approve\x00", nonce[1:]),
@@ -49,10 +51,11 @@ func TestTokensBindEverything(t *testing.T) {
 
 // A token must be the same in every release, or waits that are open across an upgrade could not be answered.
 func TestTheTokenOfKnownParts(t *testing.T) {
-	id := flowfabric.MakeExecutionID(7, uuid.MustParse("01900000-0000-7000-8000-000000000001"))
+	id := mint.Join(7, uuid.MustParse("01900000-0000-7000-8000-000000000001"))
 	nonce := strings.Repeat("0f", 16)
 	token, err := keyring(t, "k1:"+secretA).Token(id, engine.Opened{
-		ID: uuid.MustParse("11111111-2222-4333-8444-555555555555"), Key: "approve", Kid: "k1", Nonce: nonce})
+		ID: flowfabric.UUID(uuid.MustParse("11111111-2222-4333-8444-555555555555")), Key: "approve", Kid: "k1",
+		Nonce: nonce})
 	must.No(t, err)
 	const want = "7.01900000-0000-7000-8000-000000000001.11111111-2222-4333-8444-555555555555.k1:34ec68cfe8d085a61460702ba1ecf783a5ded633ec3c500298ce6fef9cb0258e"
 	if token.Reveal() != want {
@@ -63,7 +66,7 @@ func TestTheTokenOfKnownParts(t *testing.T) {
 // The same waitpoint, made again from what the server stores, has the same token; a reissued one has another.
 func TestTokensAreMadeAgain(t *testing.T) {
 	ring := keyring(t, "k1:"+secretA)
-	id := flowfabric.NewExecutionID(1)
+	id := mint.ID(1)
 	m, token, err := ring.Mint(id, "approve")
 	if err != nil || m.Digest != token.Digest() || m.Kid != "k1" || m.Key != "approve" {
 		t.Fatalf("%+v, %v", m, err)

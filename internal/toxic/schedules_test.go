@@ -28,6 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -50,7 +51,7 @@ func template(t *testing.T) []byte {
 	f := flow.New("report")
 	a := flow.Add(f, "a", work, 1)
 	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
-	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)),
 		Start: flowfabric.Start{Namespace: "default"}})
 	must.No(t, err)
 	text, err := plan.Encode()
@@ -330,9 +331,9 @@ func (a *agenda) account() {
 func (a *agenda) ran(executions map[flowfabric.ExecutionID]bool, s engine.Schedule, at time.Time, nodes int) bool {
 	a.t.Helper()
 	if nodes == 0 {
-		return executions[flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, at))]
+		return executions[mint.Join(ids.Scheduled(s.Partition, s.Name, s.Incarnation, at))]
 	}
-	id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision,
+	id := flowfabric.FlowID(mint.Join(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision,
 		at)))
 	record, err := a.audit.DescribeFlow(a.ctx, id)
 	switch {
@@ -362,7 +363,7 @@ func (a *agenda) executions() map[flowfabric.ExecutionID]bool {
 		for _, key := range slices.Compact(all) {
 			id, err := ids.ParseUUID(key[len(prefix):])
 			must.No(a.t, err)
-			out[flowfabric.MakeExecutionID(p, id)] = true
+			out[mint.Join(p, id)] = true
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // RetryIn is the pause before the next attempt of an execution that has used up so many retries and fails with a
@@ -28,7 +29,7 @@ func RetryIn(p flowfabric.RetryPolicy, id flowfabric.ExecutionID, retries int, c
 		d = min(d, most)
 	}
 	if p.Jitter {
-		sum := sha1.Sum([]byte(id.UUID().String() + ":" + strconv.Itoa(retries)))
+		sum := sha1.Sum([]byte(ids.UUID(id).String() + ":" + strconv.Itoa(retries)))
 		d = d * (800 + int64(int(sum[0])<<16|int(sum[1])<<8|int(sum[2]))%401) / 1000
 		if !p.Fixed {
 			d = min(d, most)

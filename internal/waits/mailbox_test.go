@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -31,7 +29,7 @@ func (o *opener) ReceiveMessages(context.Context, flowfabric.Fence, engine.Recei
 	return engine.Receipt{}, false, errors.New("no mailbox here")
 }
 
-func (o *opener) CloseWaitpoint(_ context.Context, _ flowfabric.Fence, id uuid.UUID) (bool, error) {
+func (o *opener) CloseWaitpoint(_ context.Context, _ flowfabric.Fence, id flowfabric.UUID) (bool, error) {
 	o.closes = append(o.closes, id)
 	return false, o.lost
 }

@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -27,7 +26,7 @@ import (
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
 		life time.Duration) (engine.Opened, error)
-	CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error)
+	CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flowfabric.UUID) (already bool, err error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 		q engine.Receiving) (r engine.Receipt, recorded bool, err error)
@@ -62,7 +61,7 @@ type Run struct {
 	told    map[string]suspend.Result // by name, what was answered under this hold before last
 	last    *suspend.Result           // of the last suspension, with or without a name
 	opened  map[string]engine.Opened  // pending waitpoints by key
-	closed  map[uuid.UUID]bool        // those of opened that the store says are closed
+	closed  map[flowfabric.UUID]bool  // those of opened that the store says are closed
 	asked   map[string]bool           // names of this run, with the prefix of what they are
 	took    map[string]receipt        // by name
 	counts  map[string]int            // receipts that this run asked for, by mailbox
@@ -73,7 +72,7 @@ type Run struct {
 // New reads what the claim brought.
 func New(cfg Config) *Run {
 	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{},
-		opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{},
+		opened: map[string]engine.Opened{}, closed: map[flowfabric.UUID]bool{}, asked: map[string]bool{},
 		took: map[string]receipt{}, counts: map[string]int{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
@@ -353,7 +352,7 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 		return suspend.Token{}, fmt.Errorf(
 			"waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
 	}
-	open := map[uuid.UUID]bool{}
+	open := map[flowfabric.UUID]bool{}
 	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
 		open[stored.ID] = stored.Open()
 	}
@@ -373,7 +372,7 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 func (p *Run) Suspension(w *waitwords.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Question: w.Question, Timeout: w.Within,
+	q := engine.Suspension{ID: mint.UUID(), Name: w.Name, Reason: w.Reason, Question: w.Question, Timeout: w.Within,
 		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
 	for _, key := range w.Keys {
 		if pending, ok := p.opened[key]; ok {

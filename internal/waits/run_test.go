@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
@@ -37,7 +38,7 @@ func newTask(t *testing.T, cfg tasks.Config) task {
 		cfg.Claim = &engine.Claim{}
 	}
 	if cfg.Claim.Fence.Execution.IsZero() {
-		cfg.Claim.Fence.Execution = flowfabric.NewExecutionID(1)
+		cfg.Claim.Fence.Execution = mint.ID(1)
 	}
 	if cfg.Keyring == nil {
 		cfg.Keyring = keyring(t, "k1:"+secretA+",k2:"+secretB)
@@ -74,7 +75,7 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 	q, err := x.run.Suspension(w)
 	if err != nil || q.Name != "approve" || len(q.Bindings) != 1 || q.Bindings[0].Key != "approve" ||
 		q.Bindings[0].Pending || q.Bindings[0].Kid != "k1" || q.Behaviour != "fail" ||
-		q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
+		q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID.IsZero() {
 		t.Errorf("%+v, %v", q, err)
 	}
 	x = newTask(t, tasks.Config{Claim: &engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
@@ -255,7 +256,7 @@ type opener struct {
 	kept    []suspend.Waitpoint // what the store knows
 	reads   int
 	lost    error // of a read
-	closes  []uuid.UUID
+	closes  []flowfabric.UUID
 }
 
 func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
@@ -435,10 +436,10 @@ func TestNamedIsForAwait(t *testing.T) {
 // The token of a waitpoint that is closed is needed no more, so its key may be gone, whatever the wait that closed it
 // was called; as long as it is open it may not, whatever was answered.
 func TestPendingWithoutItsKey(t *testing.T) {
-	kept := func(id uuid.UUID, key string) []byte {
+	kept := func(id flowfabric.UUID, key string) []byte {
 		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
 	}
-	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
+	open, closed, forgotten := mint.UUID(), mint.UUID(), mint.UUID()
 	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: "active"}, {ID: closed, State: "closed"}}}
 	claim := &engine.Claim{Steps: map[string][]byte{
 		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),

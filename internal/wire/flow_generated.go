@@ -2,11 +2,7 @@
 
 package wire
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
+import "time"
 
 // AwaitItem is one of Items of Await.
 type AwaitItem struct {
@@ -123,7 +119,7 @@ func (x *FlowListFlow) Read(r *Reader) {
 
 // FlowMembersMemberEdge is one of Edges of FlowMembersMember.
 type FlowMembersMemberEdge struct {
-	Upstream uuid.UUID
+	Upstream [16]byte
 	Edge     string
 }
 
@@ -134,7 +130,7 @@ func (x *FlowMembersMemberEdge) Read(r *Reader) {
 
 // FlowMembersMember is one of Members of FlowMembers.
 type FlowMembersMember struct {
-	ID       uuid.UUID
+	ID       [16]byte
 	Number   int
 	Node     string
 	Code     string // or none
@@ -294,7 +290,7 @@ type FlowCreateReply struct {
 	Members  int
 	Edges    int
 	More     bool
-	Flow     *uuid.UUID // may be missing
+	Flow     *[16]byte // may be missing
 }
 
 func (x *FlowCreateReply) Read(r *Reader) {

@@ -2,11 +2,7 @@
 
 package wire
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
+import "time"
 
 // CheckAwaitedExecution is one of Executions of CheckAwaited.
 type CheckAwaitedExecution struct {
@@ -46,7 +42,7 @@ func (x *ExplainExecutionOther) Read(r *Reader) {
 // ReadInputsInput is one of Inputs of ReadInputs.
 type ReadInputsInput struct {
 	Name     string
-	Upstream uuid.UUID
+	Upstream [16]byte
 	Attempt  int // or none
 	Mark     string
 	Node     string
@@ -571,7 +567,7 @@ func (a ReadSuspension) Append(to []string) []string {
 // ReadSuspensionReply is the answer to [ReadSuspension].
 type ReadSuspensionReply struct {
 	Code       string
-	Flow       uuid.UUID // or none
+	Flow       [16]byte // or none
 	Outcome    string
 	Record     map[string]string
 	Waitpoints []ReadSuspensionWaitpoint

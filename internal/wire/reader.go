@@ -93,8 +93,8 @@ func (r *Reader) Int() int {
 	return n
 }
 
-// UUID reads one, in whatever way it is written.
-func (r *Reader) UUID() uuid.UUID {
+// UUID reads one, in whatever way it is written. Its bytes fit every type of UUIDs.
+func (r *Reader) UUID() [16]byte {
 	s := r.Text()
 	if r.Err != nil {
 		return uuid.Nil
@@ -124,7 +124,7 @@ func (r *Reader) IntOr0() int {
 }
 
 // UUIDOr0 reads a UUID; none is the one of zeros.
-func (r *Reader) UUIDOr0() uuid.UUID {
+func (r *Reader) UUIDOr0() [16]byte {
 	if r.empty() {
 		return uuid.Nil
 	}

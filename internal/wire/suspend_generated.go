@@ -2,11 +2,7 @@
 
 package wire
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
+import "time"
 
 // ListTokenKeysKey is one of Keys of ListTokenKeys.
 type ListTokenKeysKey struct {
@@ -43,7 +39,7 @@ func (a SuspendExecutionWaitpoint) Append(to []string) []string {
 
 // SuspendExecutionReplyWaitpoint is one of Waitpoints of SuspendExecution.
 type SuspendExecutionReplyWaitpoint struct {
-	Waitpoint uuid.UUID
+	Waitpoint [16]byte
 	Key       string
 	Kid       string // or none
 	Nonce     string // 0..32 bytes
@@ -74,7 +70,7 @@ func (a ApproveWaitpoint) Append(to []string) []string {
 
 // ApproveWaitpointReply is the answer to [ApproveWaitpoint].
 type ApproveWaitpointReply struct {
-	Signal uuid.UUID
+	Signal [16]byte
 	Effect Effect
 }
 
@@ -131,7 +127,7 @@ func (a CreatePendingWaitpoint) Append(to []string) []string {
 
 // CreatePendingWaitpointReply is the answer to [CreatePendingWaitpoint].
 type CreatePendingWaitpointReply struct {
-	Waitpoint uuid.UUID
+	Waitpoint [16]byte
 	Key       string
 	Kid       string
 	Nonce     string // 32..32 bytes
@@ -168,7 +164,7 @@ func (a DeliverSignal) Append(to []string) []string {
 
 // DeliverSignalReply is the answer to [DeliverSignal].
 type DeliverSignalReply struct {
-	Signal uuid.UUID
+	Signal [16]byte
 	Effect Effect
 }
 
@@ -252,7 +248,7 @@ func (a ReissueToken) Append(to []string) []string {
 
 // ReissueTokenReply is the answer to [ReissueToken].
 type ReissueTokenReply struct {
-	Waitpoint uuid.UUID
+	Waitpoint [16]byte
 	Key       string
 }
 
@@ -283,7 +279,7 @@ func (a ResumeExecution) Append(to []string) []string {
 // ResumeExecutionReply is the answer to [ResumeExecution].
 type ResumeExecutionReply struct {
 	Code       string
-	Suspension uuid.UUID
+	Suspension [16]byte
 }
 
 func (x *ResumeExecutionReply) Read(r *Reader) {
@@ -398,7 +394,7 @@ func (a SuspendExecution) Append(to []string) []string {
 // SuspendExecutionReply is the answer to [SuspendExecution].
 type SuspendExecutionReply struct {
 	What       string // suspended|satisfied
-	Suspension uuid.UUID
+	Suspension [16]byte
 	Timeout    time.Time
 	Outcome    string
 	Kid        string // or none

@@ -2,15 +2,11 @@
 
 package wire
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
+import "time"
 
 // SessionHeldExecution is one of Executions of SessionHeld.
 type SessionHeldExecution struct {
-	ID    uuid.UUID
+	ID    [16]byte
 	Claim int
 }
 

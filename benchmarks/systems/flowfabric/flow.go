@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
 // Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, made in
@@ -32,7 +33,7 @@ func (s *store) Graphs(ctx context.Context, concurrency int,
 	}
 	var next atomic.Uint32
 	submit := func(ctx context.Context, g driver.Graph) error {
-		id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(next.Add(1)-1) % s.engine.Partitions()))
+		id := flowfabric.FlowID(mint.ID(uint16(next.Add(1)-1) % s.engine.Partitions()))
 		if err := s.submitGraph(ctx, id, g); err != nil {
 			return fmt.Errorf("graph %d: %w", g.Number, err)
 		}

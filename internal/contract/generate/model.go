@@ -19,12 +19,7 @@ type file struct {
 }
 
 // Times tells whether the file has a time or a duration in it.
-func (f file) Times() bool { return f.has("time.") }
-
-// IDs tells whether it has a UUID in it.
-func (f file) IDs() bool { return f.has("uuid.") }
-
-func (f file) has(what string) bool {
+func (f file) Times() bool {
 	all := slices.Clone(f.Parts)
 	for _, c := range f.Calls {
 		all = append(all, c.Args)
@@ -33,7 +28,7 @@ func (f file) has(what string) bool {
 		}
 	}
 	return slices.ContainsFunc(all, func(s *structure) bool {
-		return slices.ContainsFunc(s.Fields, func(x field) bool { return strings.Contains(x.Type, what) })
+		return slices.ContainsFunc(s.Fields, func(x field) bool { return strings.Contains(x.Type, "time.") })
 	})
 }
 
@@ -443,7 +438,7 @@ func (b *builder) kindOf(s contract.Slot) (kind, goType string) {
 		return "flag", "bool"
 	case "uuid":
 		if b.reading {
-			return "UUID", "uuid.UUID"
+			return "UUID", "[16]byte"
 		}
 		return "text", "string"
 	default:
