@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -79,12 +80,11 @@ func shape(f *ast.FuncType) string {
 // They are counted: a user sees them.
 var passages = []string{"handler.NewTask", "flow.Plan", "client.Link"}
 
-// exports are the exported names of a package, and those that mention a type of an internal package, which no user
-// can name.
+// exports are the exported names of a package, and what is wrong with types that they mention.
 type exports struct {
 	count    int
 	fields   int
-	internal []string
+	breaches []string
 }
 
 // exported reads every package that a user can import, by directory.
@@ -96,7 +96,7 @@ func exported(root fs.FS) (map[string]exports, error) {
 			return
 		}
 		e := found[dir]
-		s := &scanner{exports: &e, dir: dir, inner: internalImports(file), where: where}
+		s := &scanner{exports: &e, dir: dir, foreign: foreignImports(file), where: where}
 		for _, d := range file.Decls {
 			s.declaration(d)
 		}
@@ -106,28 +106,32 @@ func exported(root fs.FS) (map[string]exports, error) {
 	return found, err
 }
 
-// internalImports are the names under which a file knows internal packages.
-func internalImports(file *ast.File) map[string]bool {
-	names := map[string]bool{}
+// foreignImports are the names under which a file knows packages whose types no public package shows, and why: those
+// that are internal, and the library for UUIDs, which flowfabric.UUID hides.
+func foreignImports(file *ast.File) map[string]string {
+	names := map[string]string{}
 	for _, i := range file.Imports {
 		imported, _ := strconv.Unquote(i.Path.Value)
-		if !strings.Contains(imported, "/internal/") {
+		why := "of an internal package, which no user can name"
+		if imported == "github.com/google/uuid" {
+			why = "of " + imported + "; take flowfabric.UUID"
+		} else if !strings.Contains(imported, "/internal/") {
 			continue
 		}
 		name := path.Base(imported)
 		if i.Name != nil {
 			name = i.Name.Name
 		}
-		names[name] = true
+		names[name] = why
 	}
 	return names
 }
 
 type scanner struct {
 	*exports
-	dir   string
-	inner map[string]bool
-	where func(token.Pos) token.Position
+	dir     string
+	foreign map[string]string
+	where   func(token.Pos) token.Position
 }
 
 func (s *scanner) declaration(d ast.Decl) {
@@ -161,9 +165,9 @@ func (s *scanner) counted(name *ast.Ident, shown ast.Expr) {
 		return
 	}
 	s.fields += fields(shown)
-	if s.mentions(shown) && !slices.Contains(passages, s.dir+"."+name.Name) {
-		s.internal = append(s.internal, fmt.Sprintf(
-			"%s: %s mentions a type of an internal package, which no user can name", s.where(name.Pos()), name.Name))
+	if why := s.mentions(shown); why != "" && !slices.Contains(passages, s.dir+"."+name.Name) {
+		s.breaches = append(s.breaches,
+			fmt.Sprintf("%s: %s mentions a type %s", s.where(name.Pos()), name.Name, why))
 	}
 }
 
@@ -188,24 +192,25 @@ func fields(shown ast.Expr) (count int) {
 	return count
 }
 
-// mentions tells whether a type has one of an internal package in what is not hidden.
-func (s *scanner) mentions(shown ast.Expr) (found bool) {
+// mentions says what is wrong with a type that a type has in what is not hidden; "" for nothing.
+func (s *scanner) mentions(shown ast.Expr) (why string) {
 	ast.Inspect(shown, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.StructType:
 			for _, f := range n.Fields.List {
 				if len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported) {
-					found = found || s.mentions(f.Type)
+					why = cmp.Or(why, s.mentions(f.Type))
 				}
 			}
 			return false
 		case *ast.SelectorExpr:
-			x, ok := n.X.(*ast.Ident)
-			found = found || ok && s.inner[x.Name]
+			if x, ok := n.X.(*ast.Ident); ok {
+				why = cmp.Or(why, s.foreign[x.Name])
+			}
 		}
-		return !found
+		return why == ""
 	})
-	return found
+	return why
 }
 
 // receiver is the type that a method belongs to.
@@ -251,7 +256,7 @@ func sum(found map[string]exports) (all exports) {
 // surfaceBreaches compares what is exported with what the file says.
 func surfaceBreaches(found map[string]exports, file []byte) (breaches []string) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		breaches = append(breaches, found[name].internal...)
+		breaches = append(breaches, found[name].breaches...)
 	}
 	all := sum(found)
 	if all.count > most {

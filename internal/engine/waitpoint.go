@@ -57,8 +57,8 @@ type Binding struct {
 // Suspension asks to suspend a held attempt.
 type Suspension struct {
 	ID          flowfabric.UUID // of the suspension; makes a repeat harmless
-	Request     string          // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
-	Name        string          // ≤ 128 bytes; under which what it is answered is kept for later runs; "" keeps nothing
+	Request     string          // ≤ 256 bytes; the same under the same fence is the same suspension
+	Name        string          // ≤ 128 bytes; keeps the answer under it for later runs; "" keeps nothing
 	Reason      string          // why it waits, such as waiting_for_approval
 	Timeout     time.Duration   // 0: waits for ever
 	Behaviour   string          // what the timeout does
