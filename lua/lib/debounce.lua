@@ -129,6 +129,6 @@ function debounce.write(ctx, item)
   elseif was.has_categories then
     redis.call('HDEL', keys.attempts(ctx.r, id), 'categories')
   end
-  record.write(ctx, keys.keyed(ctx.r, item.key), id .. ' ~' .. item.sent .. item.rest)
+  keyed.take(ctx, item)
   move(ctx, item, t)
 end

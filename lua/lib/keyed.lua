@@ -13,17 +13,13 @@ local year = 31536000000
 -- taken whatever becomes of the execution. "~<ms>" is a key that debounces, and how long it may put its execution off
 -- in all (most), 0 for no such bound.
 local function parse(ctx, item)
-  local id, key, span = string.match(item.id, '^(%S+) (%S+) (%S+)$')
-  local most = span and string.match(span, '^~(%d+)$')
-  if most and args.uuid(key) then
-    item.most = args.int(most, 0, 10 * year)
-    if not item.most then return false end
-    item.id, item.key, item.till = id, key, '~'
-    return true
-  end
-  local ms = span ~= '-' and args.int(span, 0, year) or nil
-  if not id or not args.uuid(key) or not ms and span ~= '-' then return false end -- its id is refused as it is
-  item.id, item.key, item.till = id, key, not ms and '-' or ms == 0 and '0' or reply.int(ctx.now + ms)
+  local id, key, puts_off, span = string.match(item.id, '^(%S+) (%S+) (~?)([%d-]+)$')
+  if not id or not args.uuid(key) then return false end -- its id is refused as it is
+  puts_off = puts_off == '~'
+  local ms = args.int(span, 0, puts_off and 10 * year or year)
+  if not ms and (puts_off or span ~= '-') then return false end
+  item.id, item.key, item.most = id, key, puts_off and ms or nil
+  item.till = puts_off and '~' or not ms and '-' or ms == 0 and '0' or reply.int(ctx.now + ms)
   return true
 end
 
@@ -73,11 +69,16 @@ function keyed.known(ctx, item, twin)
   return '=' .. c.state .. ' ' .. id
 end
 
--- take gives an item that is written its key, and returns what its record says of it.
+-- take gives an item that is written its key, or the execution that it replaces, and returns what its record says of
+-- it.
 function keyed.take(ctx, item)
-  record.write(ctx, keys.keyed(ctx.r, item.key), item.id .. ' ' .. item.till .. (item.sent or '') .. (item.rest or ''))
+  record.write(ctx, keys.keyed(ctx.r, item.key),
+    (item.over or item.id) .. ' ' .. item.till .. (item.sent or '') .. (item.rest or ''))
   return item.key .. ':' .. item.till
 end
+
+-- debounces tells whether a key debounces of which an execution says own.
+local function debounces(own) return string.byte(own, -1) == 126 end -- ~
 
 -- split reads what the record of an execution says of its key: the name of the key's record, and what that says if it
 -- is this execution's.
@@ -92,15 +93,14 @@ function keyed.owner(key) return redis.call('MGET', key)[1] or nil end
 
 -- names tells whether what the record of a key says is that an execution has it; own is what that execution says of it.
 function keyed.names(text, own)
-  return text == own or string.byte(own, -1) == 126 and text ~= nil and string.sub(text, 1, #own) == own
+  return text == own or debounces(own) and text ~= nil and string.sub(text, 1, #own) == own
 end
 
 -- rival is who else has the key of an execution that is to run again; nil if nobody has. A key that debounces is for
 -- what was never claimed.
 function keyed.rival(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
-  if key and string.byte(own, -1) == 126 then return nil end
-  local text = key and keyed.owner(key)
+  local text = key and not debounces(own) and keyed.owner(key)
   if not text or text == own then return nil end
   return (taken(ctx, text))
 end
@@ -108,7 +108,7 @@ end
 -- retake gives an execution that runs again its key.
 function keyed.retake(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
-  if key and string.byte(own, -1) ~= 126 then redis.call('SET', key, own) end
+  if key and not debounces(own) then redis.call('SET', key, own) end
 end
 
 -- free takes the key of an execution that is purged away from it.
