@@ -3,30 +3,45 @@ package flowfabric
 // ActOption says who asks for a change, or why: [By] or [Reason]. The audit trail keeps both, see
 // admin.Admin.TrailPage; what is changed may keep them too: an execution's history, a lane's record, a budget's audit
 // log. Of two of a kind the later one counts.
-type ActOption interface{ act() }
+type ActOption interface {
+	ChangeOption
+	act()
+}
 
 // ChangeOption is an option of a call that changes something with a revision: [By], [Reason], [IfRevision] or [IfNew].
 type ChangeOption interface{ change() }
 
 // By names the person or program that makes the change: flowfabric.By("anna"). At most 64 bytes unless the command says
 // otherwise. Without it, client.Config.Creator is named, and nobody if that is empty.
-type By string
+func By(who string) interface { // also accepted by client.Execution.Approve and Send
+	ActOption
+	ApproveOption()
+	SendOption()
+} {
+	return by(who)
+}
 
-func (By) act()    {}
-func (By) change() {}
+type by string
 
-// SendOption makes By an option of client.Execution.Send.
-func (By) SendOption() {}
+func (by) act()           {}
+func (by) change()        {}
+func (by) ApproveOption() {}
+func (by) SendOption()    {}
 
-// ApproveOption makes By an option of client.Execution.Approve.
-func (By) ApproveOption() {}
+// Who is the name.
+func (b by) Who() string { return string(b) }
 
 // Reason says why: flowfabric.Reason("the tenant asked for it"). The audit trail keeps its first 512 bytes, a history
 // its first 1 KiB, unless the command says otherwise.
-type Reason string
+func Reason(why string) ActOption { return reason(why) }
 
-func (Reason) act()    {}
-func (Reason) change() {}
+type reason string
+
+func (reason) act()    {}
+func (reason) change() {}
+
+// Why is the reason.
+func (r reason) Why() string { return string(r) }
 
 // IfRevision lets a call change what it names only if that has revision n; else the call fails with [ErrConflict].
 // Reading it tells its revision. Without this option and [IfNew], a call changes what is there, whatever it is.

@@ -33,25 +33,6 @@ type (
 		SubmitOption()
 		NodeOption()
 	}
-
-	// CreatorOption is [Creator]: accepted by client.Submit, client.SubmitMany, client.Schedule, client.ScheduleFlow,
-	// client.SubmitFlow, flow.Add and flow.Child.
-	CreatorOption interface {
-		StartOption
-		ScheduleOption()
-		SubmitFlowOption()
-		ScheduleFlowOption()
-	}
-
-	// NamespaceOption is [Namespace]: accepted by client.Submit, client.SubmitMany, client.Schedule,
-	// client.ScheduleFlow, client.SubmitFlow and client.AttachKey.
-	NamespaceOption interface {
-		SubmitOption()
-		ScheduleOption()
-		SubmitFlowOption()
-		ScheduleFlowOption()
-		AttachOption()
-	}
 )
 
 // setter is every option but [Key]: the type that a function returns shows only the markers of the places where the
@@ -192,12 +173,23 @@ func LimitKey(key string, limit Limit) SharedOption {
 
 // Namespace is the namespace of the execution, or of a flow and all its members: 1..64 bytes of printable ASCII
 // without braces. Default: client.Config.Namespace.
-func Namespace(name string) NamespaceOption {
+func Namespace(name string) interface { // accepted wherever something is submitted, and by client.AttachKey
+	SubmitOption()
+	ScheduleOption()
+	SubmitFlowOption()
+	ScheduleFlowOption()
+	AttachOption()
+} {
 	return setter(func(s *Start) { s.Namespace = name })
 }
 
 // Creator is a note of who submitted: at most 64 bytes. Default: client.Config.Creator; for a node who submitted its
 // flow, and for a child the execution that made it.
-func Creator(name string) CreatorOption {
+func Creator(name string) interface { // accepted wherever something is submitted, and by flow.Add and flow.Child
+	StartOption
+	ScheduleOption()
+	SubmitFlowOption()
+	ScheduleFlowOption()
+} {
 	return setter(func(s *Start) { s.Creator = name })
 }

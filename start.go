@@ -70,9 +70,12 @@ func (s Start) Gates() []Gate {
 // submits from a file or a request. The kind is that of the definition. What has no place there, such as the lane of
 // a flow as a whole, is [ErrInvalidInput].
 func StartWith(s Start) interface { // accepted wherever something is submitted, and by flow.New and flow.Add
-	CreatorOption
-	NamespaceOption
+	StartOption
+	ScheduleOption()
 	FlowOption()
+	SubmitFlowOption()
+	ScheduleFlowOption()
+	AttachOption()
 } {
 	return setter(func(to *Start) {
 		if s.Delay != 0 || !s.DelayUntil.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
@@ -123,7 +124,7 @@ func TestBudgets(t *testing.T) {
 		}
 		r, err := admin.New(c).ReportUsage(ctx,
 			admission.Usage{Budget: "acme", Key: "over", Amounts: map[string]int64{"tokens": 1}})
-		if err != nil || r.Applied || r.Verdict != admission.HardBreach || len(r.Breaches) != 1 ||
+		if err != nil || r.Applied || r.Verdict != codes.HardBreach || len(r.Breaches) != 1 ||
 			r.Breaches[0].Limit != 100 {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -166,7 +167,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	if err != nil || fresh == forever || fresh.Waitpoint() != forever.Waitpoint() {
 		t.Fatalf("%v, %v", fresh, err)
 	}
-	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != suspend.EffectSatisfied {
+	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != waitwords.EffectSatisfied {
 		t.Errorf("%+v, %v", d, err)
 	}
 	events, err := admin.New(b.Client).History(b.Ctx, endless.ID()) // S16

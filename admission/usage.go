@@ -29,15 +29,9 @@ type Reported struct {
 	Breaches []Breach          `json:"breaches,omitempty"`
 }
 
-// Verdict is the answer of a budget to a report.
+// Verdict is the answer of a budget to a report: "OK", counted, and no limit is passed; "SOFT_BREACH", counted, and
+// above a soft limit; "HARD_BREACH", it would pass a hard limit, and is counted only if the budget warns.
 type Verdict string
-
-// The verdicts.
-const (
-	WithinBudget Verdict = "OK"          // counted, and no limit is passed
-	SoftBreach   Verdict = "SOFT_BREACH" // counted, and above a soft limit
-	HardBreach   Verdict = "HARD_BREACH" // it would pass a hard limit: counted only if the budget warns
-)
 
 // Breach is one limit that a report passes, or would.
 type Breach struct {

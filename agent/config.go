@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // The defaults of a [Config].
@@ -109,8 +109,8 @@ func (c Config) validate() error {
 		return invalid("MaxOutput is %d, want at least 0", c.MaxOutput)
 	case c.Parallel < 1 || c.Parallel > limits.MaxParallelTools:
 		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, limits.MaxParallelTools, defaultParallel)
-	case c.Mailbox != "" && suspend.CheckMailbox(c.Mailbox) != nil:
-		return invalid("Mailbox: %v", suspend.CheckMailbox(c.Mailbox))
+	case c.Mailbox != "" && waitwords.CheckMailbox(c.Mailbox) != nil:
+		return invalid("Mailbox: %v", waitwords.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":
 		return invalid("Conversation needs Mailbox")
 	case c.Idle < 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// CategoryLimit is the category of an execution that failed because its agent reached a limit; not retried.
-const CategoryLimit = "agent_limit"
+// categoryLimit is the category of an execution that failed because its agent reached a limit; not retried.
+const categoryLimit = "agent_limit"
 
 // ErrLimit is wrapped by every [*LimitError].
 var ErrLimit = errors.New("the agent has reached a limit")
@@ -50,5 +50,5 @@ func (r *run) limit() error {
 	default:
 		return nil
 	}
-	return handler.Category(CategoryLimit, handler.Permanent(over))
+	return handler.Category(categoryLimit, handler.Permanent(over))
 }

@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 					}
 					return got, err
 				}, "hello")
-			r.Want(fftest.Want{Failure: agent.CategoryLimit})
+			r.Want(fftest.Want{Failure: "agent_limit"})
 			if len(r.Attempts) != 1 || limit == nil || limit.Limit != tc.limit || got.Turns != tc.turns ||
 				len(r.Steps) != tc.turns+tc.tools || got.Usage.Total() != int64(10*tc.turns) {
 				t.Errorf("%d attempts, %+v, %d turns, %d steps, %+v", len(r.Attempts), limit, got.Turns, len(r.Steps),

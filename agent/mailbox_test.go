@@ -21,8 +21,8 @@ import (
 // A message that comes while the agent works is heard before the next model call, one that comes during the last
 // answer makes it go on, and whatever form it has, its text is what the user says.
 func TestMessagesWhileItRuns(t *testing.T) {
-	send := func(ctx context.Context, payload any, by flowfabric.By) {
-		fftest.Tell(ctx, fftest.Send("talk", payload, by))
+	send := func(ctx context.Context, payload any, by string) {
+		fftest.Tell(ctx, fftest.Send("talk", payload, flowfabric.By(by)))
 	}
 	inner := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("first"), says("second")}}
 	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
@@ -107,7 +107,7 @@ func TestConversationsThatEnd(t *testing.T) {
 func TestConversationsWithALimit(t *testing.T) {
 	r := run(t, agent.Config{Model: &script{answers: []agent.Response{says("x")}}, Mailbox: "talk", Conversation: true,
 		MaxTurns: 1})
-	r.Want(fftest.Want{Failure: agent.CategoryLimit, Waits: []string{}})
+	r.Want(fftest.Want{Failure: "agent_limit", Waits: []string{}})
 }
 
 // Wherever the worker dies, a message between and one after is heard once, in the same place, and nothing recorded is

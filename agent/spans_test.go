@@ -154,10 +154,10 @@ func TestSpansOfFailures(t *testing.T) {
 	model := agent.ModelFunc(func(context.Context, agent.Request, func(agent.Delta) error) (agent.Response, error) {
 		return agent.Response{}, agent.StatusError(503, 0, errors.New("hidden"))
 	})
-	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).Want(fftest.Want{Failure: agent.CategoryOverloaded})
+	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).Want(fftest.Want{Failure: "model_overloaded"})
 	for i, name := range []string{"invoke_agent clerk", "chat"} {
 		if s := r.spans[i]; s.name != name || s.status != codes.Error ||
-			s.attrs["error.type"] != agent.CategoryOverloaded || s.attrs["status"] != "" {
+			s.attrs["error.type"] != "model_overloaded" || s.attrs["status"] != "" {
 			t.Errorf("%s: %+v", s.name, s.attrs)
 		}
 	}

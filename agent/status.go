@@ -10,11 +10,11 @@ import (
 
 // Categories of failed model calls, by which a policy and a dashboard tell them apart.
 const (
-	CategoryRateLimited = "model_rate_limited" // the service wants fewer requests; retried
-	CategoryOverloaded  = "model_overloaded"   // the service cannot answer now, or broke off; retried
+	categoryRateLimited = "model_rate_limited" // the service wants fewer requests; retried
+	categoryOverloaded  = "model_overloaded"   // the service cannot answer now, or broke off; retried
 	// the service refuses the request as it is: keys, limits of size, unknown models; not retried
-	CategoryRefused  = "model_refused"
-	CategoryProtocol = "model_protocol" // the service answers what is no answer; retried
+	categoryRefused  = "model_refused"
+	categoryProtocol = "model_protocol" // the service answers what is no answer; retried
 )
 
 // StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or
@@ -25,12 +25,12 @@ func StatusError(status int, after time.Duration, err error) error {
 	case err == nil:
 		return nil
 	case status == http.StatusTooManyRequests:
-		err = handler.Category(CategoryRateLimited, err)
+		err = handler.Category(categoryRateLimited, err)
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict &&
 		status != http.StatusTooEarly:
-		return handler.Category(CategoryRefused, handler.Permanent(err))
+		return handler.Category(categoryRefused, handler.Permanent(err))
 	default:
-		err = handler.Category(CategoryOverloaded, err)
+		err = handler.Category(categoryOverloaded, err)
 	}
 	if after > 0 {
 		err = handler.RetryAfter(after, err)

@@ -129,7 +129,7 @@ func TestModelErrors(t *testing.T) {
 		return inner.Generate(ctx, req, delta)
 	})
 	r := fftest.Run(t, retried, running(agent.Config{Model: model, Tools: []agent.Tool{search(nil)}}), "hello")
-	if r.Err != nil || calls != 3 || len(r.Attempts) != 2 || r.Attempts[0].Category != agent.CategoryRateLimited ||
+	if r.Err != nil || calls != 3 || len(r.Attempts) != 2 || r.Attempts[0].Category != "model_rate_limited" ||
 		r.Elapsed < 20*time.Second {
 		t.Errorf("%v, %d calls, %+v, %v", r.Err, calls, r.Attempts, r.Elapsed)
 	}
@@ -151,9 +151,9 @@ func TestBadAnswers(t *testing.T) {
 		answer   agent.Response
 		category string
 	}{
-		"wants 65 tools at once, want at most 64":    {wants(many...), agent.CategoryProtocol},
-		`id "c1" of tool call 2 has 2 bytes or come`: {twice, agent.CategoryProtocol},
-		"of tool call 1 has 257 bytes":               {long, agent.CategoryProtocol},
+		"wants 65 tools at once, want at most 64":    {wants(many...), "model_protocol"},
+		`id "c1" of tool call 2 has 2 bytes or come`: {twice, "model_protocol"},
+		"of tool call 1 has 257 bytes":               {long, "model_protocol"},
 		"the answer does not encode":                 {private, "handler_error"},
 		"bytes, want at most 262144":                 {says(strings.Repeat("x", 260<<10)), "handler_error"},
 	} {

@@ -141,7 +141,7 @@ func (a *turn) settle(number int) error {
 		m.Calls = nil // nobody would answer them
 	}
 	if len(m.Calls) > limits.MaxToolCalls {
-		return handler.Category(CategoryProtocol,
+		return handler.Category(categoryProtocol,
 			fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), limits.MaxToolCalls))
 	}
 	m.Calls = slices.Clone(m.Calls)
@@ -152,7 +152,7 @@ func (a *turn) settle(number int) error {
 			c.ID = fmt.Sprintf("call-%d.%d", number, i+1)
 		}
 		if len(c.ID) > maxCallID || seen[c.ID] {
-			return handler.Category(CategoryProtocol,
+			return handler.Category(categoryProtocol,
 				fmt.Errorf("the id %.40q of tool call %d has %d bytes or comes twice, want at most %d bytes, once",
 					c.ID, i+1, len(c.ID), maxCallID))
 		}

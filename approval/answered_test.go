@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -232,9 +233,9 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(h, form("choice", "approve", "by", "a\nb"), "text/html"))
 	see(postForm(h, form("choice", "approve"), "text/html"))
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: suspend.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: waitwords.EffectSatisfied}
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	see(postForm(with(&desk{effect: suspend.EffectUnmatched}), form("choice", "reject"), "text/html"))
+	see(postForm(with(&desk{effect: waitwords.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))
 	for _, code := range []string{"token_expired", "waitpoint_closed", "signal_limit_exceeded", "payload_too_large",
 		"corrupt", "transport"} {

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -91,7 +92,7 @@ func (x *exchange) decide(t suspend.Token, p page, s suspend.SentSignal) *reply 
 
 // ignored tells an effect by which nothing was decided.
 func ignored(effect suspend.Effect) bool {
-	return effect == suspend.EffectNone || effect == suspend.EffectUnmatched
+	return effect == waitwords.EffectNone || effect == waitwords.EffectUnmatched
 }
 
 // problem says, in a language, what is wrong.

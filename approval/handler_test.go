@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -50,7 +51,7 @@ func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ flow
 	}
 	out := suspend.Delivered{Signal: s.ID, Effect: d.effect, Open: true}
 	if out.Effect == "" {
-		out.Effect = suspend.EffectSatisfied
+		out.Effect = waitwords.EffectSatisfied
 	}
 	if d.known == nil {
 		d.known = map[string]suspend.Delivered{}
@@ -655,7 +656,7 @@ func TestTheSecondDecision(t *testing.T) {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
-	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: suspend.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: mint.UUID(), Effect: waitwords.EffectSatisfied}
 	if page := click(two, "reject"); !strings.Contains(page, "An answer was already recorded. It stands") {
 		t.Errorf("a decision that nobody here knows: %s", page)
 	}
@@ -673,7 +674,7 @@ func TestTheSecondDecision(t *testing.T) {
 
 // An answer that the wait does not accept must not keep out the one that it does.
 func TestADecisionThatIsIgnored(t *testing.T) {
-	token, d := aToken(t), &desk{effect: suspend.EffectUnmatched}
+	token, d := aToken(t), &desk{effect: waitwords.EffectUnmatched}
 	h := newHandler(d)
 	click := func(choice string) string {
 		return postForm(h, url.Values{"token": {token.Reveal()}, "choice": {choice}}, "text/html").body
@@ -682,7 +683,7 @@ func TestADecisionThatIsIgnored(t *testing.T) {
 		!strings.Contains(page, "“Reject” was received, but it is not among the answers that are waited for.") {
 		t.Errorf("%s", page)
 	}
-	d.effect = suspend.EffectSatisfied
+	d.effect = waitwords.EffectSatisfied
 	if page := click("approve"); !strings.Contains(page, "Your answer “Approve” was recorded.") {
 		t.Errorf("%s", page)
 	}

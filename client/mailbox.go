@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -68,8 +69,8 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 	m := engine.Message{Mailbox: mailbox, By: c.cfg.Creator}
 	var said flowfabric.Start
 	for i, o := range opts {
-		if by, ok := o.(flowfabric.By); ok {
-			m.By = cmp.Or(string(by), m.By)
+		if by, ok := link.Who(o); ok {
+			m.By = cmp.Or(by, m.By)
 		} else if err := option.Apply(&said, i, o); err != nil {
 			return m, err
 		}
@@ -80,7 +81,7 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 			return m, err
 		}
 	}
-	if err := suspend.CheckMailbox(mailbox); err != nil {
+	if err := waitwords.CheckMailbox(mailbox); err != nil {
 		return m, err
 	}
 	var err error

@@ -184,10 +184,10 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any,
 	opts ...ApproveOption) (suspend.Delivered, error) {
 	c, id := e.client, e.id
-	var by flowfabric.By
+	var by string
 	var signals []ApproveOption
 	for _, o := range opts {
-		if named, ok := o.(flowfabric.By); ok {
+		if named, ok := link.Who(o); ok {
 			by = named
 		} else {
 			signals = append(signals, o)
@@ -195,7 +195,7 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 	}
 	s, err := newSignal(c, payload, signals)
 	if err == nil {
-		s.SourceType, s.Source = "operator", cmp.Or(string(by), c.cfg.Creator)
+		s.SourceType, s.Source = "operator", cmp.Or(by, c.cfg.Creator)
 		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 func TestSignalsOnAServer(t *testing.T) {
@@ -33,7 +33,7 @@ func TestSignalsOnAServer(t *testing.T) {
 	key := flowfabric.IdempotencyKey("evt-1")
 	first, err := b.Client.Signal(b.Ctx, token, draft{Topic: "wet"}, client.SignalName("go"),
 		client.SignalSource("person", "anna"), key)
-	if err != nil || first.Effect != suspend.EffectSatisfied || first.Duplicate || first.Open {
+	if err != nil || first.Effect != waitwords.EffectSatisfied || first.Duplicate || first.Open {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	again, err := b.Client.Signal(b.Ctx, token, draft{Topic: "dry"}, client.SignalName("stop"), key)
@@ -72,13 +72,13 @@ func TestApproveOnAServer(t *testing.T) {
 	first, err := b.Client.Execution(x.ID()).Approve(b.Ctx, "release", true, flowfabric.By("otto"),
 		client.SignalName("approve"),
 		key)
-	if err != nil || first.Effect != suspend.EffectSatisfied {
+	if err != nil || first.Effect != waitwords.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := b.Client.Execution(x.ID()).Approve(b.Ctx, "release", false, flowfabric.By("olga"),
 		client.SignalName("reject"),
 		key)
-	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != suspend.EffectSatisfied {
+	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != waitwords.EffectSatisfied {
 		t.Errorf("%+v, %v", second, err)
 	}
 	s, err := b.Client.Execution(x.ID()).Suspension(b.Ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -30,12 +31,12 @@ type (
 
 func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	return suspend.Delivered{Effect: suspend.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
+	return suspend.Delivered{Effect: waitwords.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
 }
 
 func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	return suspend.Delivered{Effect: suspend.EffectNone}, f.ask(delivery{waitpoint, s})
+	return suspend.Delivered{Effect: waitwords.EffectNone}, f.ask(delivery{waitpoint, s})
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
@@ -136,8 +137,8 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		_, err := c.Signal(ctx, tokenIn(t, 1), payload, opts...)
 		return err
 	}
-	approve := func(waitpoint string, by flowfabric.By, opts ...ApproveOption) error {
-		_, err := c.Execution(id).Approve(ctx, waitpoint, nil, append(opts, by)...)
+	approve := func(waitpoint string, by string, opts ...ApproveOption) error {
+		_, err := c.Execution(id).Approve(ctx, waitpoint, nil, append(opts, flowfabric.By(by))...)
 		return err
 	}
 	send := func(key flowfabric.Key) error {
@@ -183,7 +184,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 			"a signal of 65537 bytes, want at most 65536"},
 		"approve by nobody":  {approve("release", ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..256"},
 		"approve by newline": {approve("release", "a\nb"), flowfabric.ErrInvalidInput, "without control characters"},
-		"approve by too long": {approve("release", flowfabric.By(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput,
+		"approve by too long": {approve("release", strings.Repeat("x", 257)), flowfabric.ErrInvalidInput,
 			"By has 257 bytes"},
 		"approve what": {approve("", "anna"), flowfabric.ErrInvalidInput, "the waitpoint is empty"},
 		"approve name": {approve("release", "anna", SignalName("__x")), flowfabric.ErrInvalidInput,

@@ -35,7 +35,7 @@ type Answer struct {
 }
 
 // operator is who approves and resumes if nobody says.
-const operator = flowfabric.By("fftest")
+var operator = flowfabric.By("fftest")
 
 type deed uint8
 

@@ -51,7 +51,7 @@
 //   - A step ran but its value cannot be recorded (store away, lease lost). Step returns the error; the effect has
 //     happened and the next run repeats it.
 //   - The handler was changed. A recorded step that the new code never asks for stays stored and is reported
-//     ([Task.UnusedSteps] and a warning); a recorded value that no longer decodes is a permanent failure.
+//     (a warning); a recorded value that no longer decodes is a permanent failure.
 //   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.
 //   - The result is larger than 1 MiB or cannot be encoded: a permanent failure that names the limit.
 //   - The handler starts goroutines of its own and one panics: nobody can catch that. Use sourcegraph/conc,

@@ -39,3 +39,6 @@ func (c Children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt u
 
 // Traced adds the tags of the trace.
 func (c Children) Traced(tags map[string]string) map[string]string { return c.t.traced(tags) }
+
+// UnusedSteps is unusedSteps.
+func (t *Task) UnusedSteps() []string { return t.unusedSteps() }

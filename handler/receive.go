@@ -92,7 +92,7 @@ func (t *Task) Drain(ctx context.Context, mailbox string) (messages []suspend.Me
 
 // receipt begins one.
 func (t *Task) receipt(ctx context.Context, mailbox string) (name string, answer *suspend.Result, err error) {
-	if err := suspend.CheckMailbox(mailbox); err != nil {
+	if err := waitwords.CheckMailbox(mailbox); err != nil {
 		return "", nil, err
 	}
 	return t.ownWaits().Receipt(ctx, mailbox)

@@ -97,11 +97,11 @@ func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 	if strange != nil {
 		return r, denied.New("fake", "unknown_dimension", strange...)
 	}
-	r = admission.Reported{Verdict: admission.WithinBudget, Applied: true, Action: p.OnHard,
+	r = admission.Reported{Verdict: codes.WithinBudget, Applied: true, Action: p.OnHard,
 		Left: flowfabric.Millis(p.left)}
 	for dim, n := range u.Amounts {
 		if hard := p.Limits[dim].Hard; hard > 0 && p.used[dim]+n > hard {
-			r.Verdict, r.Applied = admission.HardBreach, p.Warn
+			r.Verdict, r.Applied = codes.HardBreach, p.Warn
 			used := p.used[dim]
 			if p.Warn {
 				used += n

@@ -82,11 +82,11 @@ func (e *stepError) Error() string { return "step " + e.name + ": " + e.err.Erro
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that
+// unusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that
 // this run has not asked for so far. After a handler has completed it should be empty: if not, the handler was
 // changed or chose another path than an earlier run, and the effects of those steps may have been repeated under
 // another name. [Binding.Run] warns of it then.
-func (t *Task) UnusedSteps() []string {
+func (t *Task) unusedSteps() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var unused []string

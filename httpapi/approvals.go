@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -101,7 +102,7 @@ func (c *call) answered(id flowfabric.ExecutionID, which string, err error) erro
 	}
 	if list, _, failed := c.h.conn.Engine.ReadSignals(c.ctx(), id, w.ID, 0); by == "" && failed == nil {
 		for _, s := range list {
-			if s.Effect == suspend.EffectSatisfied {
+			if s.Effect == waitwords.EffectSatisfied {
 				by = s.Source
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -35,7 +36,7 @@ func (c *call) sendMessage(b *messageBody) (none client.Sent, err error) {
 		}
 		content = b.Base64
 	}
-	if err := suspend.CheckMailbox(b.Mailbox); err != nil {
+	if err := waitwords.CheckMailbox(b.Mailbox); err != nil {
 		return none, invalid("/mailbox", "%v", err)
 	}
 	opts := []client.SendOption{c.by()}
@@ -90,7 +91,7 @@ func newReceipt(r engine.Receipt) receipt {
 
 // receipted checks which receipt is meant, and returns its name.
 func receipted(place, mailbox string, number int) (string, error) {
-	if err := suspend.CheckMailbox(mailbox); err != nil {
+	if err := waitwords.CheckMailbox(mailbox); err != nil {
 		return "", invalid(place+"/mailbox", "%v", err)
 	}
 	if number < 1 || number > limits.MaxSteps {

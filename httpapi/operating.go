@@ -3,6 +3,7 @@ package httpapi
 import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 )
 
 // why is in the body of every change, and all of it where a change needs no more.
@@ -10,7 +11,14 @@ type why struct {
 	Reason string `json:"reason,omitempty" jsonschema:"the audit trail keeps 512 bytes of it, a history 1 KiB; of a hold at most 256"`
 }
 
-func (c *call) by() flowfabric.By { return flowfabric.By(c.who.Name) }
+// actor is flowfabric.By.
+type actor interface {
+	flowfabric.ActOption
+	client.ApproveOption
+	client.SendOption
+}
+
+func (c *call) by() actor { return flowfabric.By(c.who.Name) }
 
 // act says who makes a change, and why.
 func (c *call) act(w why) []flowfabric.ActOption {

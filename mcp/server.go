@@ -211,4 +211,11 @@ func (c caller) may(namespace string) bool {
 	return len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, namespace)
 }
 
-func (c caller) by() flowfabric.By { return flowfabric.By(c.Name) }
+// actor is flowfabric.By.
+type actor interface {
+	flowfabric.ActOption
+	client.ApproveOption
+	client.SendOption
+}
+
+func (c caller) by() actor { return flowfabric.By(c.Name) }

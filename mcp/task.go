@@ -15,7 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // The Tasks extension of 2026-07-28 on the wire:
@@ -151,7 +151,7 @@ func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *update
 	}
 	for key := range p.InputResponses {
 		if mailbox, ok := strings.CutPrefix(key, mailboxPrefix); ok && !x.State.Public.Terminal() && !k.hidden {
-			if err := suspend.CheckMailbox(mailbox); err != nil {
+			if err := waitwords.CheckMailbox(mailbox); err != nil {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + err.Error()}
 			}
 			open[key] = asked{to: address{mailbox: mailbox}, form: k.form(mailbox, "a message")}

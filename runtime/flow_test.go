@@ -19,9 +19,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // submitFlow makes a flow of at most 100 members and releases it.
@@ -304,7 +304,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 				s := w.suspension(id)
 				return s.State == flowfabric.Suspended && s.Name == key
 			})
-			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), suspend.EffectSatisfied)
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waitwords.EffectSatisfied)
 		}
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"0 1"` || s.Attempts != 1 {
 			t.Errorf("%s after %d attempts: %s %s", w.result(id, 1), s.Attempts, s.Failure.Category, s.Failure.Message)

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
@@ -150,10 +151,10 @@ func newMetrics(prefix string) *metrics {
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
-	for _, r := range []admission.Reported{{}, {Verdict: admission.SoftBreach},
-		{Verdict: admission.HardBreach, Applied: true}, {Verdict: admission.HardBreach, Action: admission.HardReject},
-		{Verdict: admission.HardBreach, Action: admission.HardFail},
-		{Verdict: admission.HardBreach, Action: admission.HardBlock}} {
+	for _, r := range []admission.Reported{{}, {Verdict: codes.SoftBreach},
+		{Verdict: codes.HardBreach, Applied: true}, {Verdict: codes.HardBreach, Action: admission.HardReject},
+		{Verdict: codes.HardBreach, Action: admission.HardFail},
+		{Verdict: codes.HardBreach, Action: admission.HardBlock}} {
 		// so that a rate begins at zero
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
@@ -56,11 +57,11 @@ func (m *metrics) spent(r admission.Reported) { m.reports.WithLabelValues(report
 // reportLabels are the verdict and, of a hard breach, what it leads to.
 func reportLabels(r admission.Reported) []string {
 	switch {
-	case r.Verdict == admission.SoftBreach:
+	case r.Verdict == codes.SoftBreach:
 		return []string{"soft", ""}
-	case r.Verdict == admission.HardBreach && r.Applied:
+	case r.Verdict == codes.HardBreach && r.Applied:
 		return []string{"hard", "warn"}
-	case r.Verdict == admission.HardBreach:
+	case r.Verdict == codes.HardBreach:
 		return []string{"hard", string(r.Action)}
 	default:
 		return []string{"ok", ""}

@@ -27,10 +27,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // observed is what a registry shows, by metric family.
@@ -152,7 +152,7 @@ func TestMetricsMove(t *testing.T) {
 	wait := w.submit("wait")
 	w.reach(wait, codes.AwaitingSignal)
 	m.reads(1, "settled_total", kind, "outcome=suspend")
-	w.signalled(wait, "go", `"on"`, suspend.EffectSatisfied)
+	w.signalled(wait, "go", `"on"`, waitwords.EffectSatisfied)
 	w.reach(wait, codes.Completed)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 

@@ -14,9 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // told is what a tail of an execution heard: tokens, and in brackets what it said of them.
@@ -212,7 +212,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		id := w.submit("x")
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
-		w.signalled(id, "late", `"x"`, suspend.EffectSatisfied)
+		w.signalled(id, "late", `"x"`, waitwords.EffectSatisfied)
 		// asks and waits are said outside of steps, in every run: before a recorded step they cannot be told from its
 		// tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")

@@ -20,7 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // raw is a plain connection to a server of the testserver package.
@@ -108,7 +108,7 @@ func TestManySuspended(t *testing.T) {
 	t.Logf("%d suspended; %d goroutines before, %d now", count, before, now)
 
 	for _, id := range ids {
-		w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
+		w.signalled(id, "go", `"on"`, waitwords.EffectSatisfied)
 	}
 	await(codes.Completed)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -144,7 +145,7 @@ func TestAwait(t *testing.T) {
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("frames %q, want %q, %v", got, want, err)
 			}
-			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), suspend.EffectSatisfied)
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waitwords.EffectSatisfied)
 		}
 		got := w.reach(id, codes.Completed)
 		if r := w.result(id, 1); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
@@ -254,7 +255,7 @@ func TestDrainSuspends(t *testing.T) {
 			close(finish)
 			stopping.Wait()
 			w.reach(id, codes.AwaitingSignal)
-			w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
+			w.signalled(id, "go", `"on"`, waitwords.EffectSatisfied)
 			w.start(signing(), handler.Bind(greet,
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 					return handler.Await[string](ctx, task, "go")
@@ -440,10 +441,10 @@ func TestRotationUnderWorkers(t *testing.T) {
 			}
 			for range 8 { // all partitions
 				id := signs("B")
-				w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
+				w.signalled(id, "go", `"on"`, waitwords.EffectSatisfied)
 				w.reach(id, codes.Completed)
 			}
-			w.signalled(old, "go", `"on"`, suspend.EffectSatisfied) // operators need no token
+			w.signalled(old, "go", `"on"`, waitwords.EffectSatisfied) // operators need no token
 			w.reach(old, codes.Completed)
 		})
 	}
@@ -474,7 +475,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
 		for _, id := range ids {
 			w.reach(id, codes.AwaitingSignal)
-			w.signalled(id, "raj", `"yes"`, suspend.EffectSatisfied)
+			w.signalled(id, "raj", `"yes"`, waitwords.EffectSatisfied)
 			w.eventually("it waits again", func() bool {
 				s := w.suspension(id)
 				return s.State == flowfabric.Suspended && s.Name == "second"
@@ -491,7 +492,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		}
 		w.start(runtime.Config{TokenKeys: keyB}, handler.Bind(greet, handle))
 		for _, id := range ids {
-			w.signalled(id, "second", `"on"`, suspend.EffectSatisfied)
+			w.signalled(id, "second", `"on"`, waitwords.EffectSatisfied)
 			w.reach(id, codes.Completed)
 		}
 	})
@@ -512,10 +513,10 @@ func TestChangedHandlerIsTold(t *testing.T) {
 		}))
 	id := w.submit("x")
 	w.reach(id, codes.AwaitingSignal)
-	w.signalled(id, "first", `"1"`, suspend.EffectSatisfied)
+	w.signalled(id, "first", `"1"`, waitwords.EffectSatisfied)
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
 	must.No(t, old.stop())
-	w.signalled(id, "second", `"2"`, suspend.EffectSatisfied)
+	w.signalled(id, "second", `"2"`, waitwords.EffectSatisfied)
 	log := records{"were not used", make(chan slog.Record, 8)}
 	cfg := signing()
 	cfg.Logger = slog.New(log)

@@ -139,7 +139,7 @@ func (o *compiled) add(c Condition, path string, depth int) (int, error) {
 	case 'G':
 		parts, err = o.group(c, path, depth)
 	case 'M':
-		if err = CheckMailbox(c.keys[0]); err != nil {
+		if err = waitwords.CheckMailbox(c.keys[0]); err != nil {
 			err = bad(path, "%v", err)
 		}
 		parts = []string{"M", c.keys[0]}

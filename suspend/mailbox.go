@@ -5,8 +5,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Message is a message of a mailbox as it was accepted.
@@ -26,7 +24,3 @@ func (r Record) Mailbox() string {
 	}
 	return ""
 }
-
-// CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps
-// flowfabric.ErrInvalidInput.
-func CheckMailbox(name string) error { return valid.Printable("mailbox", name, limits.MaxMailbox) }

@@ -1,6 +1,7 @@
 package suspend
 
-// Cause is what ended a wait.
+// Cause is what ended a wait: one of the constants or, only in a [Record], "cancelled" or "deadline": the execution
+// was cancelled or its deadline passed.
 type Cause string
 
 const (
@@ -10,19 +11,15 @@ const (
 	CauseOperator         Cause = "operator"          // somebody resumed it
 	CauseTimeout          Cause = "timeout"           // of the wait
 	CauseAlreadySatisfied Cause = "already_satisfied" // by signals, or a message, that came before the suspension
-	CauseCancelled        Cause = "cancelled"         // with the execution; only a [Record] has it
-	CauseDeadline         Cause = "deadline"          // of the execution; only a [Record] has it
 )
 
-// Effect is what became of a signal that was delivered.
+// Effect is what became of a signal that was delivered:
+//
+//	resume_condition_satisfied      it closed the condition: the wait is over
+//	appended_to_waitpoint           a part took it; the condition wants more
+//	buffered_for_pending_waitpoint  it is kept until the handler waits
+//	appended_to_waitpoint_duplicate what it stands for is there already
+//	signal_ignored_matcher_failed   no part of the condition accepts its name
+//	no_op                           nothing wanted it
+//	timeout                         the timeout of a wait makes this signal
 type Effect string
-
-const (
-	EffectSatisfied Effect = "resume_condition_satisfied"      // it closed the condition: the wait is over
-	EffectAppended  Effect = "appended_to_waitpoint"           // a part took it; the condition wants more
-	EffectBuffered  Effect = "buffered_for_pending_waitpoint"  // it is kept until the handler waits
-	EffectAgain     Effect = "appended_to_waitpoint_duplicate" // what it stands for is there already
-	EffectUnmatched Effect = "signal_ignored_matcher_failed"   // no part of the condition accepts its name
-	EffectNone      Effect = "no_op"                           // nothing wanted it
-	EffectTimeout   Effect = "timeout"                         // the signal that the timeout of a wait makes
-)

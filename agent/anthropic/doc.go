@@ -32,12 +32,12 @@
 //
 // # When it fails
 //
-//	429, rate_limit_error              agent.CategoryRateLimited, retried after the pause that the service asks for
-//	408, 409, 425, 5xx, overloaded     agent.CategoryOverloaded, retried; also in mid-answer, and without a connection
-//	other 4xx, a redirect              agent.CategoryRefused, permanent
-//	the answer breaks off              agent.CategoryOverloaded, retried
-//	the answer is malformed            agent.CategoryProtocol, retried
-//	the request cannot be valid        agent.CategoryRefused, permanent
+//	429, rate_limit_error              model_rate_limited, retried after the pause that the service asks for
+//	408, 409, 425, 5xx, overloaded     model_overloaded, retried; also in mid-answer, and without a connection
+//	other 4xx, a redirect              model_refused, permanent
+//	the answer breaks off              model_overloaded, retried
+//	the answer is malformed            model_protocol, retried
+//	the request cannot be valid        model_refused, permanent
 //	the context ends                   its cause
 //
 // An answer is whole with its message_stop only. The SDK's own retries are off: the policy of the execution retries,

@@ -38,24 +38,24 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	}{
 		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "Request-Id": {"req_1"}},
 			`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"},"request_id":"req_1"}`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(7 * time.Second)},
+			handler.Failure{Category: "model_rate_limited", RetryAfter: pause(7 * time.Second)},
 			anthropic.Error{Status: 429, Type: "rate_limit_error", Message: "Slow down", RequestID: "req_1"}},
 		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}},
 			`later`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)},
+			handler.Failure{Category: "model_rate_limited", RetryAfter: pause(1500 * time.Millisecond)},
 			anthropic.Error{Status: 429, Message: "later"}},
 		{"overloaded", refuses(529, http.Header{"Retry-After": {"2"}},
 			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
-			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)},
+			handler.Failure{Category: "model_overloaded", RetryAfter: pause(2 * time.Second)},
 			anthropic.Error{Status: 529, Type: "overloaded_error", Message: "Overloaded"}},
-		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded},
+		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: "model_overloaded"},
 			anthropic.Error{Status: 503}},
 		{"a wrong key", refuses(401, nil,
 			`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+key+`"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			handler.Failure{Category: "model_refused", Permanent: true},
 			anthropic.Error{Status: 401, Type: "authentication_error", Message: "invalid x-api-key ***"}},
 		{"too long", refuses(413, nil, `{"error":{"type":"request_too_large","message":"too long"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			handler.Failure{Category: "model_refused", Permanent: true},
 			anthropic.Error{Status: 413, Type: "request_too_large", Message: "too long"}},
 		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
@@ -66,7 +66,7 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 					return
 				}
 			}
-		}, handler.Failure{Category: agent.CategoryOverloaded}, anthropic.Error{Status: 500}},
+		}, handler.Failure{Category: "model_overloaded"}, anthropic.Error{Status: 500}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
@@ -114,8 +114,8 @@ func check(t *testing.T, err error, want handler.Failure) {
 }
 
 func TestFailuresWithinTheStream(t *testing.T) {
-	overloaded := handler.Failure{Category: agent.CategoryOverloaded}
-	malformed := handler.Failure{Category: agent.CategoryProtocol}
+	overloaded := handler.Failure{Category: "model_overloaded"}
+	malformed := handler.Failure{Category: "model_protocol"}
 	stream := func(s string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { begin(w, r); fmt.Fprint(w, s) }
 	}
@@ -135,9 +135,9 @@ func TestFailuresWithinTheStream(t *testing.T) {
 			stream("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), overloaded},
 		{"too many tokens a minute",
 			events(started, `{"type":"error","error":{"type":"rate_limit_error","message":"slow `+key+`"}}`),
-			handler.Failure{Category: agent.CategoryRateLimited}},
+			handler.Failure{Category: "model_rate_limited"}},
 		{"a refused request", events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
+			handler.Failure{Category: "model_refused", Permanent: true}},
 		{"no end", events(started, textBlock(0), text(0, "a")), overloaded},
 		{"no end after the reason", events(started, because("end_turn")), overloaded},
 		{"no event", events(), overloaded},
@@ -164,7 +164,7 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		}, malformed},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
-		}, handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
+		}, handler.Failure{Category: "model_refused", Permanent: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, fails(t, serve(t, anthropic.Config{}, tt.answer)), tt.want)
@@ -178,7 +178,7 @@ func TestNoConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, fails(t, model), handler.Failure{Category: agent.CategoryOverloaded})
+	check(t, fails(t, model), handler.Failure{Category: "model_overloaded"})
 }
 
 func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
@@ -222,7 +222,7 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 		model := serve(t, anthropic.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}},
 			events(stopped))
 		err := fails(t, model)
-		check(t, err, handler.Failure{Category: agent.CategoryOverloaded})
+		check(t, err, handler.Failure{Category: "model_overloaded"})
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is the end of a context", err)
 		}

@@ -179,7 +179,7 @@ func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, fails(t, model), handler.Failure{Category: agent.CategoryRefused, Permanent: true})
+	check(t, fails(t, model), handler.Failure{Category: "model_refused", Permanent: true})
 }
 
 func TestRequestsThatNoServiceTakes(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: no error", name)
 		}
-		check(t, err, handler.Failure{Category: agent.CategoryRefused, Permanent: true})
+		check(t, err, handler.Failure{Category: "model_refused", Permanent: true})
 	}
 }
 

@@ -22,12 +22,12 @@
 //
 // # When it fails
 //
-//	the service answers 429             agent.CategoryRateLimited, retried after the pause it asks for
-//	408, 409, 425, 5xx, no connection   agent.CategoryOverloaded, retried
-//	other 4xx                           agent.CategoryRefused, permanent
-//	the answer breaks off               agent.CategoryOverloaded, retried
-//	the answer is malformed             agent.CategoryProtocol, retried
-//	the request cannot be valid         agent.CategoryRefused, permanent
+//	the service answers 429             model_rate_limited, retried after the pause it asks for
+//	408, 409, 425, 5xx, no connection   model_overloaded, retried
+//	other 4xx                           model_refused, permanent
+//	the answer breaks off               model_overloaded, retried
+//	the answer is malformed             model_protocol, retried
+//	the request cannot be valid         model_refused, permanent
 //	the context ends                    its cause
 //
 // An answer is whole if the service gave a reason to stop and then ended the stream, with or without its [DONE]. The

@@ -38,28 +38,28 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	}{
 		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_1"}},
 			`{"error":{"message":"Slow down","type":"requests","param":null,"code":"rate_limit_exceeded"}}`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(7 * time.Second)},
+			handler.Failure{Category: "model_rate_limited", RetryAfter: pause(7 * time.Second)},
 			openai.Error{Status: 429, Type: "requests", Code: "rate_limit_exceeded", Message: "Slow down",
 				RequestID: "req_1"}},
 		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}},
 			`{"error":"later"}`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)},
+			handler.Failure{Category: "model_rate_limited", RetryAfter: pause(1500 * time.Millisecond)},
 			openai.Error{Status: 429, Message: "later"}},
 		{"overloaded", refuses(529, http.Header{"Retry-After": {"2"}}, `overloaded`),
-			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)},
+			handler.Failure{Category: "model_overloaded", RetryAfter: pause(2 * time.Second)},
 			openai.Error{Status: 529, Message: "overloaded"}},
-		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded},
+		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: "model_overloaded"},
 			openai.Error{Status: 503}},
 		{"a wrong key", refuses(401, nil, `{"error":{"message":"Incorrect API key provided: `+key+
 			`.","type":"invalid_request_error","code":"invalid_api_key"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			handler.Failure{Category: "model_refused", Permanent: true},
 			openai.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key",
 				Message: "Incorrect API key provided: ***."}},
 		{"too long", refuses(400, nil, `{"message":"too long","type":"BadRequestError","code":400}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			handler.Failure{Category: "model_refused", Permanent: true},
 			openai.Error{Status: 400, Type: "BadRequestError", Code: "400", Message: "too long"}},
 		{"an unknown path", refuses(404, nil, `{"detail":"Not Found"}`), handler.Failure{
-			Category: agent.CategoryRefused, Permanent: true}, openai.Error{Status: 404, Message: "Not Found"}},
+			Category: "model_refused", Permanent: true}, openai.Error{Status: 404, Message: "Not Found"}},
 		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
 			piece, written := strings.Repeat("endless ", 1<<10), 0
@@ -69,7 +69,7 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 					return
 				}
 			}
-		}, handler.Failure{Category: agent.CategoryOverloaded}, openai.Error{Status: 500}},
+		}, handler.Failure{Category: "model_overloaded"}, openai.Error{Status: 500}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
@@ -117,8 +117,8 @@ func check(t *testing.T, err error, want handler.Failure) {
 }
 
 func TestFailuresWithinTheStream(t *testing.T) {
-	overloaded := handler.Failure{Category: agent.CategoryOverloaded}
-	malformed := handler.Failure{Category: agent.CategoryProtocol}
+	overloaded := handler.Failure{Category: "model_overloaded"}
+	malformed := handler.Failure{Category: "model_protocol"}
 	stream := func(s string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { begin(w, r); fmt.Fprint(w, s) }
 	}
@@ -136,9 +136,9 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		{"an outage in words", events(`{"error":"out of memory"}`), overloaded},
 		{"an outage as the end", events(text("a"), chunk(`{}`, "error"), done), overloaded},
 		{"too many tokens a minute", events(text("a"), `{"error":{"code":"rate_limit_exceeded","message":"slow `+key+
-			`"}}`), handler.Failure{Category: agent.CategoryRateLimited}},
+			`"}}`), handler.Failure{Category: "model_rate_limited"}},
 		{"a refused request", events(`{"error":{"type":"invalid_request_error","message":"no"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
+			handler.Failure{Category: "model_refused", Permanent: true}},
 		{"no end", events(text("a")), overloaded},
 		{"no end, but its mark", events(text("a"), done), overloaded},
 		{"no event", events(), overloaded},
@@ -180,7 +180,7 @@ func TestNoConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, fails(t, model), handler.Failure{Category: agent.CategoryOverloaded})
+	check(t, fails(t, model), handler.Failure{Category: "model_overloaded"})
 }
 
 func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
@@ -223,7 +223,7 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 		model := serve(t, openai.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}},
 			events(done))
 		err := fails(t, model)
-		check(t, err, handler.Failure{Category: agent.CategoryOverloaded})
+		check(t, err, handler.Failure{Category: "model_overloaded"})
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is the end of a context", err)
 		}

@@ -132,7 +132,7 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: no error", name)
 		}
-		check(t, err, handler.Failure{Category: agent.CategoryRefused, Permanent: true})
+		check(t, err, handler.Failure{Category: "model_refused", Permanent: true})
 	}
 }
 

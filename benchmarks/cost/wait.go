@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -63,7 +64,7 @@ func (b *bench) wait(ctx context.Context) error {
 				for i, f := range l.fences {
 					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest,
 						suspend.SentSignal{Name: "go", Payload: []byte("true")})
-					if err != nil || d.Effect != suspend.EffectSatisfied {
+					if err != nil || d.Effect != waitwords.EffectSatisfied {
 						return fmt.Errorf("signal: effect %q, %w", d.Effect, err)
 					}
 				}

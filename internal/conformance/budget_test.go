@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -355,7 +356,7 @@ var budgetScenarios = []scenario{
 		for dim := range many {
 			all[dim] = 1
 		}
-		same(w, "as many dimensions as there may be", g.spend(name, "k", all).Verdict, admission.WithinBudget)
+		same(w, "as many dimensions as there may be", g.spend(name, "k", all).Verdict, codes.WithinBudget)
 		g.resetBudget(name)
 		same(w, "after a reset", len(g.record(name).Used), 0)
 	}},

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // served claims up to n and returns the first letters of their namespaces, in the order in which they were handed out.
@@ -578,7 +578,7 @@ var ageingScenarios = []scenario{
 		aged("released", id, 70)
 		w.seed()
 		m := w.stopped(one(id).Fence)
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		aged("resumed", id, 70)
 		w.delay(one(id).Fence, time.Minute)
 		w.advance(time.Hour)

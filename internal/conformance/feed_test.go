@@ -7,8 +7,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // The feed: what is recorded, for whom, and for how long.
@@ -53,7 +53,7 @@ var feedScenarios = []scenario{
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
 		x := w.state("A1", retries(1))
 		handed := w.pend(x.fence, "handed")
-		w.signal(x.id, handed, "go now", suspend.EffectBuffered)
+		w.signal(x.id, handed, "go now", waitwords.EffectBuffered)
 		_, err := w.e.FailExecution(w.ctx, x.fence, engine.Failure{Category: "io", RetryAfter: new(time.Duration)})
 		w.no(err)
 		f := x.worker.one(x.id).Fence
@@ -70,7 +70,7 @@ var feedScenarios = []scenario{
 		for _, e := range w.feed() {
 			if e.Kind == engine.FeedSignal {
 				w.all("signal", eq(e.Execution, x.id), eq(e.Waitpoint, handed.ID),
-					eq(e.Effect, string(suspend.EffectBuffered)), eq(e.Name, "go now"))
+					eq(e.Effect, string(waitwords.EffectBuffered)), eq(e.Name, "go now"))
 				got = append(got, "signal")
 				continue
 			}

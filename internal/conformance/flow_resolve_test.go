@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // fan is n roots that a member of the given kind depends on.
@@ -339,7 +339,7 @@ var flowResolveScenarios = []scenario{
 		w.settleTime()
 		m := w.stopped(g.claim()["a"].Fence, awaiting("it"))
 		counted(flowfabric.Suspended)
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		counted(flowfabric.Waiting)
 		g.claim()
 		w.advance(ttl)

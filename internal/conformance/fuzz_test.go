@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -71,11 +72,11 @@ func (w *env) damage(commands []string) {
 	large := func(name string) suspend.SentSignal { // in keys of its own
 		return suspend.SentSignal{Name: name, Payload: make([]byte, 2000), Encoding: "bytes"}
 	}
-	w.send(x.id, handed, large("go"), suspend.EffectBuffered)
+	w.send(x.id, handed, large("go"), waitwords.EffectBuffered)
 	asleep := w.create(priority(6))
 	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"),
 		waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
-	w.send(asleep, wait, large("go"), suspend.EffectAppended)
+	w.send(asleep, wait, large("go"), waitwords.EffectAppended)
 	stopped := w.create()
 	w.cancel(stopped)
 	token := w.hash(w.k.Satisfied(ids.UUID(asleep)))["1\x1f1"]

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -59,7 +60,7 @@ var gateScenarios = []scenario{
 	{name: "a budget accepts usage up to exactly its limit, and the next report is a breach", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, admission.WithinBudget)
+		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, codes.WithinBudget)
 		r := g.spend(b, "b", map[string]int64{"tokens": 1})
 		g.decides("breach", r, "HARD_BREACH", false, breach("tokens", true, 100, 100, false))
 		same(w, "used", g.spent(b, "tokens"), 100)

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
@@ -170,7 +170,7 @@ var laneScenarios = []scenario{
 			{"A1", "R1i", func(x placed) { w.release(x.fence) }},
 			{"A2", "R1r", func(placed) { w.settleTime() }},
 			{"A3", "R1r", func(placed) { w.settleTime() }},
-			{"S1", "R1i", func(x placed) { w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied) }},
+			{"S1", "R1i", func(x placed) { w.signal(x.id, x.waitpoint, "go", waitwords.EffectSatisfied) }},
 			{"S5", "R1i", func(x placed) { w.resume(x.id) }},
 			{"T2", "R1p", func(x placed) { w.replay(x.id, engine.Replay{}) }},
 			{"T1", "R1p", func(x placed) { w.replay(x.id, engine.Replay{Force: true}) }},

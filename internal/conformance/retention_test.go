@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 const day = 24 * time.Hour
@@ -82,8 +82,8 @@ func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.E
 	w.no(err)
 	w.pend(c.Fence, "never used")
 	m := w.stopped(c.Fence, within(time.Hour, "fail"), awaiting("it"))
-	w.signal(id, m, "other", suspend.EffectNone)
-	w.signal(id, m, "go", suspend.EffectSatisfied)
+	w.signal(id, m, "other", waitwords.EffectNone)
+	w.signal(id, m, "go", waitwords.EffectSatisfied)
 	c = k.one(id)
 	w.pend(c.Fence, "left open")
 	w.no(w.complete(c.Fence, "result").Err)

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -157,7 +158,7 @@ var stepScenarios = []scenario{
 		p := w.stopped(c.Fence, awaiting("first"))
 		w.lists("while it waits", id, draft, closed)
 		w.advance(time.Minute)
-		w.signal(id, p, "go", suspend.EffectSatisfied)
+		w.signal(id, p, "go", waitwords.EffectSatisfied)
 		before := w.listed(id)
 		w.all("answered", eq(len(before), 3), eq(strings.HasPrefix(before[2], "wait first 1 1m"), true))
 		w.again(id, awaiting("second"))
@@ -298,18 +299,18 @@ var replayScenarios = []scenario{
 		id := c.Fence.Execution
 		w.stepping(c.Fence, "one")
 		m := w.stopped(c.Fence, awaiting("first"))
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		c = k.one(id)
 		w.stepping(c.Fence, "two")
 		m = w.stopped(c.Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "go")), minted("other")))
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		c = k.one(id)
 		w.no(w.complete(c.Fence, "r").Err)
 		c = w.replayed(k, id, "two")
 		w.all("the first answer is kept", eq(stepNames(c), ":a:first one"), eq(told(c.Resume), "nothing"))
 		w.stepping(c.Fence, "two")
 		m = w.stopped(c.Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "go")), minted("third")))
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		c = k.one(id)
 		w.stepping(c.Fence, "three")
 		w.no(w.complete(c.Fence, "r").Err)
@@ -333,7 +334,7 @@ var replayScenarios = []scenario{
 			w.stepping(c.Fence, "charge")
 			early := pend("early")
 			w.stepping(c.Fence, "tell")
-			w.signal(id, early, "go", suspend.EffectBuffered)
+			w.signal(id, early, "go", waitwords.EffectBuffered)
 			q := suspension(awaiting("early"), onPending(early))
 			s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
@@ -352,7 +353,7 @@ var replayScenarios = []scenario{
 			w.suspend(c.Fence, awaiting("link"), onPending(again), within(time.Minute, "fail"))
 			w.refuses("the old link", flowfabric.ErrWaitpointClosed, "",
 				w.delivering(id, link, suspend.SentSignal{Name: "go"}))
-			w.signal(id, again, "go", suspend.EffectSatisfied)
+			w.signal(id, again, "go", waitwords.EffectSatisfied)
 			c = k.one(id)
 			w.no(w.complete(c.Fence, "r").Err)
 			c = w.replayed(k, id, "")

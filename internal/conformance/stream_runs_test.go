@@ -8,8 +8,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // A run is one run of a handler: what goes on in the same attempt repeats the frames that no recorded step covers,
@@ -20,7 +20,7 @@ var runScenarios = []scenario{
 		k := w.worker("w1")
 		early := func(f flowfabric.Fence, key string) engine.Minted {
 			m := w.pend(f, key)
-			w.signal(f.Execution, m, "go", suspend.EffectBuffered)
+			w.signal(f.Execution, m, "go", waitwords.EffectBuffered)
 			return m
 		}
 		for _, x := range []struct {
@@ -36,7 +36,7 @@ var runScenarios = []scenario{
 			}},
 			{"delayed", func(f flowfabric.Fence) bool { w.delay(f, 0); return false }},
 			{"suspended", func(f flowfabric.Fence) bool {
-				w.signal(f.Execution, w.stopped(f), "go", suspend.EffectSatisfied)
+				w.signal(f.Execution, w.stopped(f), "go", waitwords.EffectSatisfied)
 				return false
 			}},
 			{"suspended", func(f flowfabric.Fence) bool {

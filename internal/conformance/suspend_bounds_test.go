@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -25,7 +26,7 @@ var boundScenarios = []scenario{
 		k, c, m := w.waiting()
 		id := c.Fence.Execution
 		first := suspend.SentSignal{ID: mint.UUID(), Name: "first", IdempotencyKey: "key"}
-		w.send(id, m, first, suspend.EffectNone)
+		w.send(id, m, first, waitwords.EffectNone)
 		var failed atomic.Int32
 		together(8, func(int) {
 			for range (limits.MaxSuspensionSignals - 8) / 8 {
@@ -37,7 +38,7 @@ var boundScenarios = []scenario{
 		})
 		same(w, "failed", failed.Load(), 0)
 		for w.record(id).Signals < limits.MaxSuspensionSignals {
-			w.signal(id, m, "other", suspend.EffectNone)
+			w.signal(id, m, "other", waitwords.EffectNone)
 		}
 		w.refuses("the 10,001st", denied.SignalLimit, "signals of a suspension: at most 10000",
 			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
@@ -46,7 +47,7 @@ var boundScenarios = []scenario{
 			again.ID = mint.UUID()
 			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, again)
 			w.no(err)
-			w.all("a repeat", eq(d.Duplicate, true), eq(d.Signal, first.ID), eq(d.Effect, suspend.EffectNone))
+			w.all("a repeat", eq(d.Duplicate, true), eq(d.Signal, first.ID), eq(d.Effect, waitwords.EffectNone))
 		})
 		_, kept, err := w.e.ReadSignals(w.ctx, id, m.ID, 0)
 		w.no(err)
@@ -56,8 +57,8 @@ var boundScenarios = []scenario{
 		k.ttl = time.Hour
 		m = w.stopped(k.one(id).Fence)
 		same(w, "the next starts at", w.record(id).Signals, 0)
-		w.signal(id, m, "other", suspend.EffectNone)
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "other", waitwords.EffectNone)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "an execution buffers 1,000 early signals and refuses the next", needs: []string{"Native"},
 		run: func(w *env) {
@@ -67,7 +68,7 @@ var boundScenarios = []scenario{
 			p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 			w.quiet = true
 			for i := range limits.MaxBufferedSignals {
-				w.signal(id, []engine.Minted{p, q}[i%2], "other", suspend.EffectBuffered)
+				w.signal(id, []engine.Minted{p, q}[i%2], "other", waitwords.EffectBuffered)
 			}
 			w.quiet = false
 			w.check()
@@ -77,8 +78,8 @@ var boundScenarios = []scenario{
 			}
 			w.suspend(c.Fence, onPending(p))
 			w.all("evaluated", eq(w.record(id).Signals, 500), eq(w.record(id).Matched, 0))
-			w.signal(id, q, "go", suspend.EffectBuffered) // those that were evaluated make room
-			w.signal(id, p, "go", suspend.EffectSatisfied)
+			w.signal(id, q, "go", waitwords.EffectBuffered) // those that were evaluated make room
+			w.signal(id, p, "go", waitwords.EffectSatisfied)
 		}},
 	{name: "signals that outgrow the record of the wait move to separate keys without loss", run: func(w *env) {
 		w.seed()
@@ -135,56 +136,56 @@ var boundScenarios = []scenario{
 		}
 
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		send(p, of("1", "one", 300), suspend.EffectBuffered)
-		send(q, of("2", "two", 300), suspend.EffectBuffered)
+		send(p, of("1", "one", 300), waitwords.EffectBuffered)
+		send(q, of("2", "two", 300), waitwords.EffectBuffered)
 		w.all("small ones", eq(keys(), 0), eq(kept(p), "one 300 of 1"), eq(kept(q), "two 300 of 1"))
 		repeats()
-		send(q, of("3", "three", 300), suspend.EffectBuffered)
+		send(q, of("3", "three", 300), waitwords.EffectBuffered)
 		w.all("one more", eq(keys(), 2), eq(kept(p), "one 300 of 1"), eq(kept(q), "two 300 three 300 of 2"))
 		repeats()
 		w.suspend(c.Fence, waitFor(count(5, "s", "", 1, 2)), onPending(p, q))
 		w.all("evaluated", eq(keys(), 3), eq(kept(p), "one 0 of 1"), eq(kept(q), "two 0 three 0 of 2"))
-		send(p, of("4", "four", 300), suspend.EffectAppended)
-		send(q, of("5", "five", 300), suspend.EffectSatisfied)
+		send(p, of("4", "four", 300), waitwords.EffectAppended)
+		send(q, of("5", "five", 300), waitwords.EffectSatisfied)
 		same(w, "in order", resumed(), "one 300 two 300 three 300 four 300 five 300 of signal")
 		repeats()
 
 		m := w.stopped(c.Fence, waitFor(names(1, 4, "", "", "", ""), minted("wp")))
 		same(w, "none of them is told again", keys(), 2)
 		twice := of("6", "six", 300)
-		send(m, twice, suspend.EffectAppended)
+		send(m, twice, waitwords.EffectAppended)
 		twice.IdempotencyKey, twice.Name = "7", "seven"
-		send(m, twice, suspend.EffectAppended)
+		send(m, twice, waitwords.EffectAppended)
 		w.all("one id under two keys", eq(keys(), 2), eq(kept(m), "six 0 seven 0 of 2"))
 		repeats()
-		send(m, of("8", "eight", 20), suspend.EffectAppended)
+		send(m, of("8", "eight", 20), waitwords.EffectAppended)
 		repeats()
 		w.all("still small", eq(keys(), 2), eq(kept(m), "six 0 seven 0 eight 0 of 3"))
-		send(m, of("9", "nine", 1000), suspend.EffectSatisfied)
+		send(m, of("9", "nine", 1000), waitwords.EffectSatisfied)
 		w.all("a large one", eq(keys(), 4), eq(kept(m), "six 0 seven 0 eight 0 nine 0 of 4"))
 		same(w, "an id counts once", resumed(), "seven 300 eight 20 nine 1000 of signal")
 		repeats()
 
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")),
 			within(time.Minute, "auto_resume_with_timeout_signal"))
-		send(m, of("10", "ten", 300), suspend.EffectAppended)
+		send(m, of("10", "ten", 300), waitwords.EffectAppended)
 		w.advance(time.Minute)
 		w.settleTime()
 		w.all("a timeout", eq(keys(), 3), eq(kept(m), "ten 0 of 1"))
 		same(w, "a timeout", resumed(), "__timeout 0 of timeout")
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")))
-		send(m, of("11", "eleven", 300), suspend.EffectAppended)
+		send(m, of("11", "eleven", 300), waitwords.EffectAppended)
 		w.resume(id)
 		same(w, "an operator", kept(m), "eleven 0 of 1")
 		same(w, "an operator", resumed(), "of operator")
 		m = w.stopped(c.Fence, waitFor(names(1, 1, ""), minted("wp")))
-		send(m, of("12", "twelve", 1100), suspend.EffectSatisfied)
+		send(m, of("12", "twelve", 1100), waitwords.EffectSatisfied)
 		same(w, "a large one alone", resumed(), "twelve 1100 of signal")
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")))
 		twice = of("13", "thirteen", 10)
-		send(m, twice, suspend.EffectAppended)
+		send(m, twice, waitwords.EffectAppended)
 		twice.IdempotencyKey, twice.Name = "14", "fourteen"
-		send(m, twice, suspend.EffectSatisfied)
+		send(m, twice, waitwords.EffectSatisfied)
 		same(w, "an id under two keys, small", resumed(), "fourteen 10 of signal")
 		repeats()
 	}},
@@ -197,23 +198,23 @@ var boundScenarios = []scenario{
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		for i := range 3 {
-			w.send(id, []engine.Minted{p, q}[i%2], large(limits.MaxSignal), suspend.EffectBuffered)
+			w.send(id, []engine.Minted{p, q}[i%2], large(limits.MaxSignal), waitwords.EffectBuffered)
 		}
 		const taken, most = "bytes of the signals that a condition took: at most 262144",
 			"buffered bytes: at most 262144"
 		w.refuses("the fourth of 64 KiB", denied.SignalLimit, most, w.delivering(id, p, large(limits.MaxSignal)))
-		w.send(id, p, large(limits.MaxSignal-2000), suspend.EffectBuffered)
+		w.send(id, p, large(limits.MaxSignal-2000), waitwords.EffectBuffered)
 		w.refuses("a little more", denied.SignalLimit, most, w.delivering(id, q, large(2000)))
 		w.suspend(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)) // whatever is buffered fits
 		w.all("taken", eq(w.record(id).Signals, 3), eq(w.record(id).Matched, 3))
 
 		s := w.sleeps(waitFor(names(1, 5, "", "", "", "", ""), minted("wp")))
 		for range 3 {
-			w.send(s.id, s.wp, large(limits.MaxSignal), suspend.EffectAppended)
+			w.send(s.id, s.wp, large(limits.MaxSignal), waitwords.EffectAppended)
 		}
 		w.refuses("the fourth of 64 KiB", denied.SignalLimit, taken, w.delivering(s.id, s.wp, large(limits.MaxSignal)))
-		w.send(s.id, s.wp, large(1), suspend.EffectAppended)
-		w.send(s.id, s.wp, large(1), suspend.EffectSatisfied)
+		w.send(s.id, s.wp, large(1), waitwords.EffectAppended)
+		w.send(s.id, s.wp, large(1), waitwords.EffectSatisfied)
 		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
 	}},
 	{name: "signal payloads of any bytes up to 64 KiB arrive unchanged", run: func(w *env) {
@@ -234,16 +235,16 @@ var boundScenarios = []scenario{
 		}
 		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "signal: at most 65536 bytes",
 			w.delivering(id, p, bytes("x", append(full, 0))))
-		w.send(id, p, bytes("early", all), suspend.EffectBuffered)
+		w.send(id, p, bytes("early", all), waitwords.EffectBuffered)
 		list, _, err := w.e.ReadSignals(w.ctx, id, p.ID, 0)
 		w.no(err)
 		same(w, "buffered", string(list[0].Payload), string(all))
 		w.suspend(c.Fence, onPending(p), waitFor(names(1, 4, "early", "all", "full", "none")), onPending(p))
 		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "",
 			w.delivering(id, p, bytes("all", append(full, 0))))
-		w.send(id, p, bytes("all", all), suspend.EffectAppended)
-		w.send(id, p, bytes("full", full), suspend.EffectAppended)
-		w.send(id, p, bytes("none", nil), suspend.EffectSatisfied)
+		w.send(id, p, bytes("all", all), waitwords.EffectAppended)
+		w.send(id, p, bytes("full", full), waitwords.EffectAppended)
+		w.send(id, p, bytes("none", nil), waitwords.EffectSatisfied)
 		want := map[string][]byte{"early": all, "all": all, "full": full, "none": nil}
 		for _, g := range w.claims(id).Resume.Signals {
 			same(w, g.Name, string(g.Payload), string(want[g.Name]))
@@ -308,7 +309,7 @@ var boundScenarios = []scenario{
 			eq(w.waitpoint(id, open[1]).State, "pending"))
 		same(w, "fingerprints", w.waitpoint(id, fresh).Fingerprint == w.waitpoint(id, open[0]).Fingerprint, false)
 		for _, m := range open[1:] {
-			w.signal(id, m, "go", suspend.EffectBuffered) // what was listed can still be signalled
+			w.signal(id, m, "go", waitwords.EffectBuffered) // what was listed can still be signalled
 		}
 		w.cancel(id)
 		list()
@@ -330,10 +331,10 @@ var boundScenarios = []scenario{
 			return suspend.SentSignal{ID: mint.UUID(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)),
 				Encoding: "bytes"}
 		}
-		w.send(id, named, large("early"), suspend.EffectBuffered)
+		w.send(id, named, large("early"), waitwords.EffectBuffered)
 		m := w.stopped(f, awaiting("it"), waitFor(names(1, 2, "go", "on"), minted("wp")), within(time.Minute, "fail"))
-		w.signal(id, m, "other", suspend.EffectNone)
-		w.send(id, m, large("go"), suspend.EffectAppended)
+		w.signal(id, m, "other", waitwords.EffectNone)
+		w.send(id, m, large("go"), waitwords.EffectAppended)
 		mine := func() (found []string) {
 			for _, key := range w.keys() {
 				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, ids.UUID(id).String()) {
@@ -345,12 +346,12 @@ var boundScenarios = []scenario{
 		}
 		sameList(w, "while it waits", mine(), ":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":kl:", ":t:", ":u:",
 			":um:", ":us:", ":x:")
-		w.signal(id, m, "on", suspend.EffectSatisfied)
+		w.signal(id, m, "on", waitwords.EffectSatisfied)
 		f = k.one(id).Fence
 		again := w.stopped(f, awaiting("again"), waitFor(names(1, 2, "go", "on"), minted("wp again")),
 			within(time.Minute, "fail"))
-		w.send(id, again, large("go"), suspend.EffectAppended)
-		w.send(id, again, large("on"), suspend.EffectSatisfied) // what resumed it is kept until the purge
+		w.send(id, again, large("go"), waitwords.EffectAppended)
+		w.send(id, again, large("on"), waitwords.EffectSatisfied) // what resumed it is kept until the purge
 		w.no(w.complete(k.one(id).Fence, "").Err)
 		w.refuses("a signal before", denied.NotSignalable, "T1", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		_, err = w.e.PurgeExecution(w.ctx, id, 0)

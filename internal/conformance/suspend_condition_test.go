@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -88,16 +89,16 @@ var compositeScenarios = []scenario{
 				wp...))
 			var ids []string
 			for i, at := range order {
-				effect := suspend.EffectAppended
+				effect := suspend.Effect(waitwords.EffectAppended)
 				if i == 2 {
-					effect = suspend.EffectSatisfied
+					effect = waitwords.EffectSatisfied
 				}
 				ids = append(ids, w.signal(s.id, wp[at], "go", effect).Signal.String())
 				if i < 2 {
 					w.code(s.id, "S1")
-					w.signal(s.id, wp[at], "go", suspend.EffectAgain)
+					w.signal(s.id, wp[at], "go", waitwords.EffectAgain)
 					if at != 2 {
-						w.signal(s.id, wp[at], "other", suspend.EffectUnmatched)
+						w.signal(s.id, wp[at], "other", waitwords.EffectUnmatched)
 					}
 				}
 			}
@@ -127,15 +128,15 @@ var compositeScenarios = []scenario{
 			return suspend.SentSignal{Name: name, IdempotencyKey: uuid.NewString()}
 		}
 		plain := suspend.SentSignal{ID: mint.UUID(), Name: "approve"} // without a key it counts by its own id
-		w.send(s.id, s.wp, plain, suspend.EffectAppended)
+		w.send(s.id, s.wp, plain, waitwords.EffectAppended)
 		again, err := w.deliver(s.id, s.wp, plain)
 		w.no(err)
-		w.all("the same one again", eq(again.Signal, plain.ID), eq(again.Effect, suspend.EffectAppended))
+		w.all("the same one again", eq(again.Signal, plain.ID), eq(again.Effect, waitwords.EffectAppended))
 		same(w, "it counts once", w.record(s.id).Matched, 1)
-		w.send(s.id, s.wp, keyed("approve"), suspend.EffectAppended)
-		w.send(s.id, s.wp, keyed("approve"), suspend.EffectAgain)
+		w.send(s.id, s.wp, keyed("approve"), waitwords.EffectAppended)
+		w.send(s.id, s.wp, keyed("approve"), waitwords.EffectAgain)
 		w.code(s.id, "S1")
-		w.send(s.id, s.wp, keyed("paid"), suspend.EffectSatisfied)
+		w.send(s.id, s.wp, keyed("paid"), waitwords.EffectSatisfied)
 		same(w, "told", told(w.claims(s.id).Resume), "signal: approve approve paid")
 	}},
 	{name: "a condition on distinct senders counts each sender once", run: func(w *env) {
@@ -146,9 +147,9 @@ var compositeScenarios = []scenario{
 		for _, pair := range [][2]suspend.SentSignal{{from("person", "ann"), from("person", "bob")},
 			{from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
 			s := w.sleeps(waitFor(conditionOf(count(2, "c", "", 1)), minted("wp")))
-			w.send(s.id, s.wp, pair[0], suspend.EffectAppended)
-			w.send(s.id, s.wp, pair[0], suspend.EffectAgain)
-			w.send(s.id, s.wp, pair[1], suspend.EffectSatisfied)
+			w.send(s.id, s.wp, pair[0], waitwords.EffectAppended)
+			w.send(s.id, s.wp, pair[0], waitwords.EffectAgain)
+			w.send(s.id, s.wp, pair[1], waitwords.EffectSatisfied)
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
@@ -229,24 +230,24 @@ var compositeScenarios = []scenario{
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		all = descending(12)
 		for i, g := range all[:11] {
-			w.send(id, []engine.Minted{q, p}[i%2], g, suspend.EffectBuffered)
+			w.send(id, []engine.Minted{q, p}[i%2], g, waitwords.EffectBuffered)
 		}
 		w.suspend(c.Fence, waitFor(conditionOf(count(12, "s", "", 1, 2))), onPending(p, q))
-		w.send(id, p, all[11], suspend.EffectSatisfied)
+		w.send(id, p, all[11], waitwords.EffectSatisfied)
 		sameList(w, "early", order(w.claims(id).Resume.Signals), sent(all)...)
 		// The first one decides, wherever it came.
 		_, c = w.holder()
 		id = c.Fence.Execution
 		p, q = w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		w.send(id, q, suspend.SentSignal{Name: "refuse"}, suspend.EffectBuffered)
-		w.send(id, p, suspend.SentSignal{Name: "approve"}, suspend.EffectBuffered)
+		w.send(id, q, suspend.SentSignal{Name: "refuse"}, waitwords.EffectBuffered)
+		w.send(id, p, suspend.SentSignal{Name: "approve"}, waitwords.EffectBuffered)
 		either := suspension(waitFor(conditionOf(names(1, 1, "approve"), names(2, 1, "refuse"), group(1, 1, 2))),
 			onPending(p, q))
 		r, err := w.e.SuspendExecution(w.ctx, c.Fence, either)
 		w.no(err)
 		w.check()
 		same(w, "first", told(&r.Resume), "already_satisfied: refuse")
-		same(w, "the other one is not looked at", w.logged(id, p), string("approve "+suspend.EffectBuffered))
+		same(w, "the other one is not looked at", w.logged(id, p), string("approve "+waitwords.EffectBuffered))
 	}},
 	{name: "early signals on several waitpoints count in the order in which they came", run: func(w *env) {
 		w.seed()
@@ -255,7 +256,7 @@ var compositeScenarios = []scenario{
 			p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 			for i, m := range []engine.Minted{q, p, p, q} {
 				s := suspend.SentSignal{Name: fmt.Sprint("n", i)}
-				w.send(c.Fence.Execution, m, s, suspend.EffectBuffered)
+				w.send(c.Fence.Execution, m, s, waitwords.EffectBuffered)
 			}
 			s, err := w.e.SuspendExecution(w.ctx, c.Fence,
 				suspension(waitFor(conditionOf(count(need+1, "s", "", 1, 2))), onPending(p, q)))
@@ -275,16 +276,16 @@ var compositeScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		w.send(id, p, from("a", ""), suspend.EffectBuffered)
+		w.send(id, p, from("a", ""), waitwords.EffectBuffered)
 		for _, who := range []string{"ann", "ann", "bob"} {
-			w.send(id, q, from("b", who), suspend.EffectBuffered)
+			w.send(id, q, from("b", who), waitwords.EffectBuffered)
 		}
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(both), onPending(p, q)))
 		w.no(err)
 		w.check()
 		w.all("satisfied", eq(s.Satisfied, true), eq(told(&s.Resume), "already_satisfied: a b b"))
 		same(w, "effects", w.logged(id, q),
-			string("b "+suspend.EffectAppended+", b "+suspend.EffectAgain+", b "+suspend.EffectSatisfied))
+			string("b "+waitwords.EffectAppended+", b "+waitwords.EffectAgain+", b "+waitwords.EffectSatisfied))
 		for _, m := range []engine.Minted{p, q} {
 			w.all("waitpoint", eq(w.waitpoint(id, m).State, "closed"), eq(w.waitpoint(id, m).CloseReason, "resumed"))
 			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed",
@@ -295,22 +296,22 @@ var compositeScenarios = []scenario{
 		_, c = w.holder()
 		id = c.Fence.Execution
 		q = w.pend(c.Fence, "q")
-		w.send(id, q, from("b", "ann"), suspend.EffectBuffered)
-		w.send(id, q, from("other", ""), suspend.EffectBuffered)
+		w.send(id, q, from("b", "ann"), waitwords.EffectBuffered)
+		w.send(id, q, from("other", ""), waitwords.EffectBuffered)
 		mixed := suspension(waitFor(both, minted("p"), q))
 		mixed.Bindings[1].Pending = true
 		s, err = w.e.SuspendExecution(w.ctx, c.Fence, mixed)
 		w.no(err)
 		w.check()
 		same(w, "satisfied", s.Satisfied, false)
-		same(w, "effects", w.logged(id, q), string("b "+suspend.EffectAppended+", other "+suspend.EffectUnmatched))
+		same(w, "effects", w.logged(id, q), string("b "+waitwords.EffectAppended+", other "+waitwords.EffectUnmatched))
 		w.all("counted", eq(w.record(id).Signals, 2), eq(w.record(id).Matched, 1), eq(w.waitpoint(id, q).Signals, 2),
 			eq(w.waitpoint(id, q).Matched, 1))
-		w.send(id, q, from("b", "ann"), suspend.EffectAgain)
+		w.send(id, q, from("b", "ann"), waitwords.EffectAgain)
 		w.advance(time.Millisecond) // what is told is in the order of time
-		w.send(id, mixed.Bindings[0].Minted, from("a", ""), suspend.EffectAppended)
+		w.send(id, mixed.Bindings[0].Minted, from("a", ""), waitwords.EffectAppended)
 		w.advance(time.Millisecond)
-		w.send(id, q, from("b", "bob"), suspend.EffectSatisfied)
+		w.send(id, q, from("b", "bob"), waitwords.EffectSatisfied)
 		same(w, "told", told(w.claims(id).Resume), "signal: b a b")
 	}},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -57,7 +58,7 @@ func (w *env) refusals() (all []refusal) {
 	add("pending", c.Fence.Execution, pending.ID, flip(pending.Digest, 1))
 	add("closed", c.Fence.Execution, closed.ID, flip(closed.Digest, 1))
 	resumed := w.sleeps()
-	w.signal(resumed.id, resumed.wp, "go", suspend.EffectSatisfied)
+	w.signal(resumed.id, resumed.wp, "go", waitwords.EffectSatisfied)
 	w.claims(resumed.id)
 	add("resumed", resumed.id, resumed.wp.ID, flip(resumed.wp.Digest, 1))
 	ended := w.sleeps()
@@ -132,8 +133,8 @@ var forgeryScenarios = []scenario{
 			present(mint.ID(w.p), mint.UUID(), s.wp.Digest, flowfabric.ErrInvalidToken)
 		}
 		w.all("made up", eq(counted()-first, 304), eq(w.size(w.k.Refused()), 256))
-		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", suspend.EffectSatisfied).Effect,
-			suspend.EffectSatisfied)
+		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", waitwords.EffectSatisfied).Effect,
+			waitwords.EffectSatisfied)
 		same(w, "rotated", w.setKey("rotate", "k2", time.Second, true).code, "OK")
 		w.pass(time.Second)
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
@@ -181,8 +182,8 @@ var forgeryScenarios = []scenario{
 		})
 		same(w, "accepted", accepted.Load(), 0)
 		w.Logf("%d random digests", n)
-		w.signal(c.Fence.Execution, pending, "go", suspend.EffectBuffered)
-		w.signal(active.id, active.wp, "go", suspend.EffectSatisfied)
+		w.signal(c.Fence.Execution, pending, "go", waitwords.EffectBuffered)
+		w.signal(active.id, active.wp, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "four token keys are valid at once, each until its own grace ends", run: func(w *env) {
 		w.seed()
@@ -199,7 +200,7 @@ var forgeryScenarios = []scenario{
 			}
 		}
 		for _, s := range all {
-			w.signal(s.id, s.wp, "go", suspend.EffectAppended)
+			w.signal(s.id, s.wp, "go", waitwords.EffectAppended)
 		}
 		w.advance(30 * time.Minute) // the first key was retired an hour ago
 		for i, s := range all {
@@ -208,7 +209,7 @@ var forgeryScenarios = []scenario{
 					w.delivering(s.id, s.wp, suspend.SentSignal{Name: "on"}))
 				continue
 			}
-			w.signal(s.id, s.wp, "on", suspend.EffectSatisfied)
+			w.signal(s.id, s.wp, "on", waitwords.EffectSatisfied)
 		}
 	}},
 	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *env) {
@@ -218,13 +219,13 @@ var forgeryScenarios = []scenario{
 			n = 40 // Lua is the slow part there
 		}
 		for _, by := range []string{"key", "id"} {
-			for want, condition := range map[suspend.Effect]string{suspend.EffectSatisfied: names(1, 1, "go"),
-				suspend.EffectAppended: names(1, 2, "go", "go"), suspend.EffectNone: names(1, 1, "no"),
-				suspend.EffectBuffered: ""} {
+			for want, condition := range map[suspend.Effect]string{waitwords.EffectSatisfied: names(1, 1, "go"),
+				waitwords.EffectAppended: names(1, 2, "go", "go"), waitwords.EffectNone: names(1, 1, "no"),
+				waitwords.EffectBuffered: ""} {
 				_, c := w.holder()
 				id := c.Fence.Execution
 				m := minted("wp")
-				if want == suspend.EffectBuffered {
+				if want == waitwords.EffectBuffered {
 					m = w.pend(c.Fence, "wp")
 				} else {
 					w.suspend(c.Fence, waitFor(condition, m))
@@ -253,10 +254,10 @@ var forgeryScenarios = []scenario{
 				same(w, what, w.logged(id, m), "go "+string(want))
 				same(w, what, w.waitpoint(id, m).Signals, 1)
 				switch want {
-				case suspend.EffectSatisfied:
+				case waitwords.EffectSatisfied:
 					w.all(what, eq(told(w.claims(id).Resume), "signal: go"),
 						eq(strings.Count(w.kinds(id), "resumed"), 1))
-				case suspend.EffectBuffered:
+				case waitwords.EffectBuffered:
 					w.suspend(c.Fence, waitFor(names(1, 2, "go", "go")), onPending(m))
 					w.all(what, eq(w.record(id).Signals, 1), eq(w.record(id).Matched, 1))
 				default:

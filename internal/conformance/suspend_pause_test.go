@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -32,7 +33,7 @@ var pauseScenarios = []scenario{
 			})
 		}
 		refuse("S1")
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		refuse("R2c")
 		w.advance(time.Second)
 		w.tick()
@@ -103,7 +104,7 @@ var pauseScenarios = []scenario{
 		k.ttl = time.Hour
 		id := c.Fence.Execution
 		by := map[string]func(m engine.Minted){
-			"policy": func(m engine.Minted) { w.signal(id, m, "go", suspend.EffectSatisfied) },
+			"policy": func(m engine.Minted) { w.signal(id, m, "go", waitwords.EffectSatisfied) },
 			"operator": func(engine.Minted) {
 				_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 200 * time.Millisecond})
 				w.no(err)
@@ -129,7 +130,7 @@ var pauseScenarios = []scenario{
 		w.seed()
 		replay := func(s sleeper) { w.replay(s.id, engine.Replay{By: "op", Force: true}) }
 		ends := map[string]func(s sleeper){
-			"signal":   func(s sleeper) { w.signal(s.id, s.wp, "go", suspend.EffectSatisfied) },
+			"signal":   func(s sleeper) { w.signal(s.id, s.wp, "go", waitwords.EffectSatisfied) },
 			"operator": func(s sleeper) { w.resume(s.id) },
 			"timeout":  func(sleeper) { w.advance(time.Minute); w.settleTime() },
 			"cancel":   func(s sleeper) { w.cancel(s.id); replay(s) },
@@ -153,10 +154,10 @@ var pauseScenarios = []scenario{
 				w.refuses(what+": a pending one", flowfabric.ErrWaitpointClosed, "attempt_ended",
 					w.delivering(s.id, pending, suspend.SentSignal{Name: "go"}))
 			} else {
-				w.signal(s.id, pending, "go", suspend.EffectBuffered) // it is not of the old suspension
+				w.signal(s.id, pending, "go", waitwords.EffectBuffered) // it is not of the old suspension
 				w.code(s.id, "S1")
 			}
-			w.signal(s.id, next, "go", suspend.EffectSatisfied)
+			w.signal(s.id, next, "go", waitwords.EffectSatisfied)
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -29,9 +30,9 @@ var pendingScenarios = []scenario{
 		x := w.dump()
 		sameDeep(w, "due", x.ZSets[":pending"],
 			map[string]float64{ids.UUID(id).String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())})
-		d := w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("early")}, suspend.EffectBuffered)
+		d := w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("early")}, waitwords.EffectBuffered)
 		same(w, "open", d.Open, true)
-		w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("second")}, suspend.EffectBuffered)
+		w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("second")}, waitwords.EffectBuffered)
 		q := suspension(onPending(m), within(time.Hour, "fail"))
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 		w.no(err)
@@ -75,25 +76,26 @@ var pendingScenarios = []scenario{
 		k, c := w.holder()
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "p")
-		w.signal(id, m, "other", suspend.EffectBuffered)
+		w.signal(id, m, "other", waitwords.EffectBuffered)
 		w.suspend(c.Fence, onPending(m))
 		p, r := w.waitpoint(id, m), w.record(id)
 		w.all("counted", eq(p.State, "active"), eq(p.Signals, 1), eq(p.Matched, 0), eq(r.Signals, 1), eq(r.Matched, 0))
 		same(w, "log", w.logged(id, m), "other no_op")
 		same(w, "not pending", len(w.dump().ZSets[":pending"]), 0)
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		n := k.one(id)
 		same(w, "told", told(n.Resume), "signal: go")
 		// A part of the condition may be met before the suspension.
 		two := w.pend(n.Fence, "two")
-		w.send(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"}, suspend.EffectBuffered)
+		w.send(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"}, waitwords.EffectBuffered)
 		w.suspend(n.Fence, waitFor(conditionOf(names(1, 2, "a", "b"))), onPending(two))
 		d, err := w.deliver(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"})
 		w.no(err)
-		w.all("a repeat is told what became of the first", eq(d.Duplicate, true), eq(d.Effect, suspend.EffectAppended))
-		w.signal(id, two, "b", suspend.EffectNone)
+		w.all("a repeat is told what became of the first", eq(d.Duplicate, true),
+			eq(d.Effect, waitwords.EffectAppended))
+		w.signal(id, two, "b", waitwords.EffectNone)
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
-		w.signal(id, two, "a", suspend.EffectSatisfied)
+		w.signal(id, two, "a", waitwords.EffectSatisfied)
 		same(w, "told", told(k.one(id).Resume), "signal: b a")
 	}},
 	{name: "a pending waitpoint expires at its exact time", run: func(w *env) {
@@ -107,8 +109,8 @@ var pendingScenarios = []scenario{
 			w.no(err)
 		}
 		w.pass(5*time.Second - time.Millisecond)
-		w.signal(id, m, "stay", suspend.EffectBuffered) // what came in time does not suffice
-		w.signal(id, early, "other", suspend.EffectBuffered)
+		w.signal(id, m, "stay", waitwords.EffectBuffered) // what came in time does not suffice
+		w.signal(id, early, "other", waitwords.EffectBuffered)
 		w.pass(time.Millisecond)
 		refused := func() {
 			w.unchanged("suspend", func() {
@@ -149,7 +151,7 @@ var pendingScenarios = []scenario{
 		together(5, func(int) {
 			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, key)
 			switch {
-			case err != nil || d.Effect != suspend.EffectSatisfied || d.Open:
+			case err != nil || d.Effect != waitwords.EffectSatisfied || d.Open:
 				w.Errorf("%+v %v", d, err)
 			case d.Duplicate:
 				repeats.Add(1)
@@ -163,7 +165,7 @@ var pendingScenarios = []scenario{
 			w.unchanged(when, func() {
 				d, err := w.deliver(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "once"})
 				w.no(err)
-				w.all(when, eq(d.Signal, first.Load().Signal), eq(d.Effect, suspend.EffectSatisfied),
+				w.all(when, eq(d.Signal, first.Load().Signal), eq(d.Effect, waitwords.EffectSatisfied),
 					eq(d.Duplicate, true), eq(d.Open, false))
 			})
 		}
@@ -174,7 +176,7 @@ var pendingScenarios = []scenario{
 		next := w.stopped(n.Fence)
 		again("suspended anew")
 		w.tooLate("another signal", id, m, "resumed")
-		w.signal(id, next, "other", suspend.EffectNone)
+		w.signal(id, next, "other", waitwords.EffectNone)
 		w.cancel(id)
 		again("after the end")
 		_, err := w.deliver(id, next, suspend.SentSignal{Name: "go"})
@@ -183,8 +185,8 @@ var pendingScenarios = []scenario{
 		// Without a key a signal is known by its own id, so that a call may be repeated after a lost reply.
 		_, c, m = w.waiting()
 		s := suspend.SentSignal{ID: mint.UUID(), Name: "go"}
-		w.send(c.Fence.Execution, m, s, suspend.EffectSatisfied)
-		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, suspend.EffectSatisfied) })
+		w.send(c.Fence.Execution, m, s, waitwords.EffectSatisfied)
+		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, waitwords.EffectSatisfied) })
 	}},
 }
 
@@ -231,16 +233,16 @@ func (w *env) race(senders int) {
 	log := w.logged(id, m)
 	w.all("accepted", eq(p.Signals, accepted), eq(r.Signals, accepted), eq(strings.Count(log, ",")+1, accepted))
 	w.all("matched", eq(p.State, "closed"), eq(p.CloseReason, "resumed"), eq(p.Matched, 1), eq(r.Matched, 1),
-		eq(strings.Count(log, string("go "+suspend.EffectSatisfied)), 1))
+		eq(strings.Count(log, string("go "+waitwords.EffectSatisfied)), 1))
 	if suspended.Satisfied {
 		w.all("satisfied at once", eq(told(&suspended.Resume), "already_satisfied: go"),
-			eq(seen[suspend.EffectSatisfied]+seen[suspend.EffectNone], 0))
+			eq(seen[waitwords.EffectSatisfied]+seen[waitwords.EffectNone], 0))
 		w.code(id, "A1")
 		w.no(w.complete(c.Fence, "").Err)
 		return
 	}
 	// Everything that was buffered was replayed, whether or not the wanted signal came later.
-	same(w, "never evaluated", strings.Count(log, string(suspend.EffectBuffered)), 0)
+	same(w, "never evaluated", strings.Count(log, string(waitwords.EffectBuffered)), 0)
 	same(w, "told", told(r.Result), "signal: go")
 	w.code(id, "R1i")
 	n := k.one(id)
@@ -274,7 +276,7 @@ var suspensionTimeScenarios = []scenario{
 		for cycle := range 2 {
 			m := w.stopped(c.Fence, resumedAfter(500*time.Millisecond))
 			same(w, "recorded", w.record(id).ResumeDelay, flowfabric.Millis(500*time.Millisecond))
-			w.signal(id, m, "go", suspend.EffectSatisfied)
+			w.signal(id, m, "go", waitwords.EffectSatisfied)
 			s := w.code(id, "R2c")
 			w.all("shown", eq(s.State.Public, "delayed"), eq(s.Phase().Eligibility, "not_eligible_until_time"),
 				eq(s.State.BlockingReason, "waiting_for_resume_delay"), eq(s.Phase().AttemptState,
@@ -304,7 +306,7 @@ var suspensionTimeScenarios = []scenario{
 		same(w, "promoted", w.tick().Promoted, 1)
 		c = k.one(id)
 		m := w.stopped(c.Fence, resumedAfter(time.Hour))
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		w.cancel(id)
 		same(w, "nothing is delayed", len(w.dump().ZSets[":delayed"]), 0)
 	}},
@@ -326,7 +328,7 @@ func (row timeoutRow) verify(w *env) {
 	w.frames(c.Fence, 1, 1)
 	m := minted("wp")
 	q, _ := w.suspend(c.Fence, waitFor(conditionOf(names(1, 2, "a", "b")), m), within(10*time.Second, row.behaviour))
-	w.signal(id, m, "a", suspend.EffectAppended)
+	w.signal(id, m, "a", waitwords.EffectAppended)
 	w.pass(10*time.Second - time.Millisecond)
 	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
 	w.set("ZADD", w.k.Alarms(), "5", ids.UUID(id).String()) // the record decides, not the index
@@ -390,7 +392,7 @@ func (row timeoutRow) escalated(w *env, id flowfabric.ExecutionID, m engine.Mint
 		eq(r.ClosedAt.IsZero(), true), eq(r.Matched, 1))
 	w.all("waitpoint", eq(p.State, "active"), eq(p.ExpiresAt.IsZero(), true))
 	same(w, "history", strings.HasSuffix(w.kinds(id), " escalated"), true)
-	w.signal(id, m, "b", suspend.EffectSatisfied)
+	w.signal(id, m, "b", waitwords.EffectSatisfied)
 	same(w, "told", told(w.worker("w2").one(id).Resume), "signal: a b")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -94,7 +95,7 @@ var questionScenarios = []scenario{
 			_, err = w.e.ReadQuestion(w.ctx, mint.Join(w.p, uuid.New()), early.ID, early.Digest)
 			w.is(err, flowfabric.ErrInvalidToken)
 		})
-		w.send(id, early, suspend.SentSignal{Name: "go", Source: "ann"}, suspend.EffectSatisfied)
+		w.send(id, early, suspend.SentSignal{Name: "go", Source: "ann"}, waitwords.EffectSatisfied)
 		r = w.record(id)
 		w.all("once it is answered", eq(r.Question.Title, "Ship it?"), eq(r.By, "ann"), eq(r.ID, q.ID))
 		same(w, "for who had the token", w.titled(id, early), "Ship it?")
@@ -148,19 +149,19 @@ var questionScenarios = []scenario{
 		w.tick()
 		w.code(c.Fence.Execution, "S5")
 		same(w, "after it was escalated", w.waits(c.Fence.Execution).Suspension["qu"], strangeQuestion)
-		w.signal(c.Fence.Execution, m, "go", suspend.EffectSatisfied)
+		w.signal(c.Fence.Execution, m, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "only a choice answers a question, also one that came early", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "draft")
-		w.signal(id, m, "maybe", suspend.EffectBuffered)
+		w.signal(id, m, "maybe", waitwords.EffectBuffered)
 		choices := func(q *engine.Suspension) { q.Condition = conditionOf(names(1, 1, "go", "stop")) }
 		w.stopped(c.Fence, awaiting("draft"), questioned(shipIt), onPending(m), choices)
 		w.unasked(id, m, "perhaps", "signal name: perhaps is no choice of the question, want one of go, stop")
 		w.code(id, "S1")
-		w.signal(id, m, "stop", suspend.EffectSatisfied)
+		w.signal(id, m, "stop", waitwords.EffectSatisfied)
 		w.tooLate("a second answer", id, m, "resumed")
 		same(w, "answer", string(k.one(id).Resume.Signals[0].Name), "stop")
 	}},
@@ -180,7 +181,7 @@ var questionScenarios = []scenario{
 			w.unasked(id, first, "maybe", "signal name: maybe is no choice of the question, want one of go, stop")
 			tell("an answer that does not count", first, standing{}, true)
 			large := `"` + strings.Repeat("x", 2000) + `"`
-			w.send(id, first, clicked("go", "ann", large), suspend.EffectSatisfied)
+			w.send(id, first, clicked("go", "ann", large), waitwords.EffectSatisfied)
 			tell("answered", first, standing{"go", "ann", large}, false)
 			w.unchanged("read by nobody", func() {
 				_, err := w.e.ReadQuestion(w.ctx, id, first.ID, minted("x").Digest)
@@ -189,11 +190,11 @@ var questionScenarios = []scenario{
 			second := w.stopped(k.one(id).Fence, awaiting("second"),
 				waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
 			tell("after a later wait began", first, standing{"go", "ann", large}, false)
-			w.send(id, second, suspend.SentSignal{Name: "perhaps", Payload: []byte("0")}, suspend.EffectNone)
-			w.send(id, second, suspend.SentSignal{Name: "yes", Payload: []byte("2")}, suspend.EffectSatisfied)
+			w.send(id, second, suspend.SentSignal{Name: "perhaps", Payload: []byte("0")}, waitwords.EffectNone)
+			w.send(id, second, suspend.SentSignal{Name: "yes", Payload: []byte("2")}, waitwords.EffectSatisfied)
 			third := w.stopped(k.one(id).Fence, awaiting("third"),
 				waitFor(conditionOf(names(1, 1, "go")), minted("third")))
-			w.send(id, third, suspend.SentSignal{Name: "go", Payload: []byte("3")}, suspend.EffectSatisfied)
+			w.send(id, third, suspend.SentSignal{Name: "go", Payload: []byte("3")}, waitwords.EffectSatisfied)
 			tell("answered by the first signal", third, standing{"go", "", "3"}, false)
 			w.complete(k.one(id).Fence, "1")
 			tell("after the end", second, standing{"yes", "", "2"}, false)
@@ -204,17 +205,17 @@ var questionScenarios = []scenario{
 		k, c := w.holder()
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "draft")
-		w.send(id, m, suspend.SentSignal{Name: "go", Source: "hook", Payload: []byte("0")}, suspend.EffectBuffered)
+		w.send(id, m, suspend.SentSignal{Name: "go", Source: "hook", Payload: []byte("0")}, waitwords.EffectBuffered)
 		answer, open := w.stands(id, m)
 		w.all("a callback", eq(answer, standing{}), eq(open, true))
-		w.send(id, m, clicked("go", "ann", "1"), suspend.EffectBuffered)
+		w.send(id, m, clicked("go", "ann", "1"), waitwords.EffectBuffered)
 		answer, open = w.stands(id, m)
 		w.all("before the wait", eq(answer, standing{"go", "ann", "1"}), eq(open, true))
 		w.stopped(c.Fence, awaiting("draft"), onPending(m),
 			func(q *engine.Suspension) { q.Condition = conditionOf(count(3, "s", "go", 1)) })
 		answer, open = w.stands(id, m)
 		w.all("one of three", eq(answer, standing{"go", "ann", "1"}), eq(open, true))
-		w.send(id, m, suspend.SentSignal{Name: "go", Source: "bob", Payload: []byte("2")}, suspend.EffectSatisfied)
+		w.send(id, m, suspend.SentSignal{Name: "go", Source: "bob", Payload: []byte("2")}, waitwords.EffectSatisfied)
 		answer, open = w.stands(id, m)
 		w.all("closed", eq(answer, standing{"go", "ann", "1"}), eq(open, false))
 		w.complete(k.one(id).Fence, "1")
@@ -228,12 +229,12 @@ var questionScenarios = []scenario{
 				waitFor(conditionOf(names(1, 2, "go", "stop"),
 					count(1, "s", "any", 2), group(2, 1, 2)), minted("all"), minted("other")))
 			w.unasked(id, first, "any", "signal name: any is no choice of the question, want one of go, stop")
-			w.signal(id, first, "go", suspend.EffectAppended)
-			w.signal(id, first, "go", suspend.EffectAgain) // asked for, and there already
+			w.signal(id, first, "go", waitwords.EffectAppended)
+			w.signal(id, first, "go", waitwords.EffectAgain) // asked for, and there already
 			w.resume(id)
 			silent := w.stopped(k.one(id).Fence, awaiting("second"),
 				waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
-			w.signal(id, silent, "perhaps", suspend.EffectNone) // nobody asks
+			w.signal(id, silent, "perhaps", waitwords.EffectNone) // nobody asks
 		}},
 	{name: "what closed without an answer has none", run: func(w *env) {
 		w.seed()

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -69,7 +70,7 @@ var remindScenarios = []scenario{
 		id, f, m := w.opensFor("editor")
 		f = w.timesOut(id, f, anySignal, onPending(m[0]), awaiting("first"), within(time.Minute, remind))
 		same(w, "between", w.stateOfPoint(id, m[0]), pointState{"pending", 0, 0})
-		w.signal(id, m[0], "yes", suspend.EffectBuffered)
+		w.signal(id, m[0], "yes", waitwords.EffectBuffered)
 		s, err := w.e.SuspendExecution(w.ctx, f, suspension(anySignal, onPending(m[0]), awaiting("second")))
 		w.no(err)
 		w.check()
@@ -88,7 +89,7 @@ var remindScenarios = []scenario{
 			w.all("told", eq(c.Cause, "timeout"), eq(c.Result != nil, true))
 		}
 		w.suspend(f, anySignal, onPending(m[0]), awaiting("last"))
-		w.signal(id, m[0], "yes", suspend.EffectSatisfied)
+		w.signal(id, m[0], "yes", waitwords.EffectSatisfied)
 		same(w, "steps", len(w.worker("x").one(id).Steps), 1+5)
 	}},
 	{name: "signals of a wait that was not met count for the next one, once, and what it passed over does not",
@@ -100,9 +101,9 @@ var remindScenarios = []scenario{
 				payload := []byte(strings.Repeat("x", size))
 				w.send(id, m[0], suspend.SentSignal{Name: "yes", IdempotencyKey: "k", Encoding: "utf8",
 					Payload: payload},
-					suspend.EffectAppended)
+					waitwords.EffectAppended)
 				w.send(id, m[1], suspend.SentSignal{Name: "other", Encoding: "utf8", Payload: payload},
-					suspend.EffectUnmatched)
+					waitwords.EffectUnmatched)
 				w.advance(time.Minute)
 				w.settleTime()
 				w.tick()
@@ -114,7 +115,7 @@ var remindScenarios = []scenario{
 				w.no(err)
 				same(w, "a repeat", d.Duplicate, true)
 				w.suspend(f, waitFor(count(2, "w", "", 1, 2, 3)), onPending(m...), awaiting("second"))
-				w.signal(id, m[2], "yes", suspend.EffectSatisfied)
+				w.signal(id, m[2], "yes", waitwords.EffectSatisfied)
 				c := w.worker("x" + name).one(id)
 				w.complete(c.Fence, "r")
 				w.all(name+" answer", eq(len(c.Resume.Signals), 2),
@@ -127,7 +128,7 @@ var remindScenarios = []scenario{
 			id, f, m := w.opensFor("old", "new")
 			large := suspend.SentSignal{Name: "part", Encoding: "bytes", Payload: make([]byte, 60_000)}
 			for range 4 {
-				w.send(id, m[0], large, suspend.EffectBuffered)
+				w.send(id, m[0], large, waitwords.EffectBuffered)
 			}
 			w.refuses("one more", denied.SignalLimit, "buffered bytes: at most 262144", func() error {
 				_, err := w.e.DeliverSignal(w.ctx, id, m[0].ID, m[0].Digest, large)
@@ -140,7 +141,7 @@ var remindScenarios = []scenario{
 			m[1] = minted("newer")
 			_, err := w.openNamed(f, m[1], time.Hour)
 			w.no(err)
-			w.send(id, m[1], large, suspend.EffectBuffered)
+			w.send(id, m[1], large, waitwords.EffectBuffered)
 			wait := []suspending{waitFor(count(5, "s", "", 1, 2)), onPending(m...)}
 			w.refuses("all of them", denied.SignalLimit,
 				"bytes of the signals that came before the wait and that it takes: at most 262144",

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -23,7 +24,7 @@ var suspendRepeatScenarios = []scenario{
 		for what, stranger := range everyStranger(c.Fence) {
 			w.refuses("the request of another "+what, denied.NotActive, "S1", w.suspending(stranger, asked("turn")))
 		}
-		w.signal(id, q.Bindings[0].Minted, "go", suspend.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", waitwords.EffectSatisfied)
 		w.unchanged("the same again, after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
 			w.no(err)
@@ -46,7 +47,7 @@ var suspendRepeatScenarios = []scenario{
 		w.repeats(c.Fence, q, again)
 		_, c = w.holder()
 		p := w.pend(c.Fence, "wp")
-		w.signal(c.Fence.Execution, p, "go", suspend.EffectBuffered)
+		w.signal(c.Fence.Execution, p, "go", waitwords.EffectBuffered)
 		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
 		w.all("satisfied", eq(first.Satisfied, true), eq(told(&first.Resume), "already_satisfied: go"))
 		w.no(w.complete(c.Fence, "").Err)
@@ -55,7 +56,7 @@ var suspendRepeatScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting(awaiting("it"))
 		id := c.Fence.Execution
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		c = k.one(id)
 		pending := w.pend(c.Fence, "p")
 		w.refuses("an unknown waitpoint", denied.NoWaitpoint, "x", w.suspending(c.Fence, onPending(minted("x"))))
@@ -104,12 +105,12 @@ var suspendRepeatScenarios = []scenario{
 				return err
 			})
 		}
-		w.signal(s.id, s.wp, "_one", suspend.EffectAppended)
+		w.signal(s.id, s.wp, "_one", waitwords.EffectAppended)
 	}},
 	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *env) {
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
-		w.signal(s.id, s.wp, "go", suspend.EffectAppended)
+		w.signal(s.id, s.wp, "go", waitwords.EffectAppended)
 		resuming := func(q engine.ResumeRequest) func() error {
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -49,7 +50,7 @@ var reuseScenarios = []scenario{
 			m := minted("p")
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", m, 2*time.Second)
 			w.no(err)
-			w.signal(c.Fence.Execution, m, "go", suspend.EffectBuffered)
+			w.signal(c.Fence.Execution, m, "go", waitwords.EffectBuffered)
 			w.pass(3 * time.Second)
 			if ticked {
 				w.tick()

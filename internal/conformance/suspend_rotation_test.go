@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -36,7 +37,7 @@ var rotationScenarios = []scenario{
 		stranding("k1 2 " + strconv.FormatInt(o.ExpiresAt.UnixMilli(), 10))
 		a := w.setKey("rotate", "k2", time.Hour, true)
 		w.all("forced", eq(a.code, "OK"), eq(strings.Join(a.slots, " "), "rotated k1 0 2"))
-		w.signal(s.id, s.wp, "other", suspend.EffectNone) // within the grace
+		w.signal(s.id, s.wp, "other", waitwords.EffectNone) // within the grace
 		w.advance(time.Hour)
 		w.refuses("after the grace", flowfabric.ErrTokenExpired, "",
 			w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
@@ -48,7 +49,7 @@ var rotationScenarios = []scenario{
 		fresh := anew("k2", s.wp)
 		w.no(w.reissuing(s.id, fresh)())
 		w.check()
-		w.signal(s.id, fresh, "go", suspend.EffectSatisfied)
+		w.signal(s.id, fresh, "go", waitwords.EffectSatisfied)
 		w.refuses("a closed waitpoint", denied.WaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
 	}},
 	{name: "a reissued token replaces the old token of an open waitpoint", run: func(w *env) {
@@ -140,7 +141,7 @@ var rotationScenarios = []scenario{
 			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest,
 				suspend.SentSignal{Name: "go"})
 			w.no(err)
-			same(w, "effect", d.Effect, suspend.EffectSatisfied)
+			same(w, "effect", d.Effect, waitwords.EffectSatisfied)
 		}
 		w.check()
 		w.Logf("%d suspensions under %d keys", n, len(kids))

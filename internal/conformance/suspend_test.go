@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -186,7 +187,7 @@ var suspensionScenarios = []scenario{
 			first.Already = true
 			sameDeep(w, "answer", again, first)
 		})
-		w.signal(id, q.Bindings[0].Minted, "go", suspend.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", waitwords.EffectSatisfied)
 		w.unchanged("the same after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
@@ -203,7 +204,7 @@ var suspensionScenarios = []scenario{
 		m := q.Bindings[0].Minted
 		w.advance(time.Hour)
 		d := w.send(id, m, suspend.SentSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann",
-			Correlation: "c1", Payload: []byte(`{"a":1}`)}, suspend.EffectSatisfied)
+			Correlation: "c1", Payload: []byte(`{"a":1}`)}, waitwords.EffectSatisfied)
 		same(w, "open", d.Open, false)
 		s := w.code(id, "R1i")
 		w.all("state", eq(s.State.BlockingReason, "waiting_for_worker"), eq(s.Phase().Eligibility, "eligible_now"),
@@ -235,7 +236,7 @@ var suspensionScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
-		d := w.signal(id, m, "other", suspend.EffectNone)
+		d := w.signal(id, m, "other", waitwords.EffectNone)
 		same(w, "open", d.Open, true)
 		w.code(id, "S1")
 		p, r := w.waitpoint(id, m), w.record(id)
@@ -243,7 +244,7 @@ var suspensionScenarios = []scenario{
 			eq(r.LastSignalAt.Equal(p.LastSignalAt), true))
 		same(w, "recorded", w.logged(id, m), "other no_op")
 		same(w, "still due", len(w.dump().ZSets[":alarms"]), 1)
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: go")
 	}},
@@ -252,14 +253,14 @@ var suspensionScenarios = []scenario{
 		m := minted("wp")
 		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
 		id := c.Fence.Execution
-		w.signal(id, m, "a", suspend.EffectAppended)
+		w.signal(id, m, "a", waitwords.EffectAppended)
 		w.code(id, "S1")
-		w.signal(id, m, "a", suspend.EffectNone)
+		w.signal(id, m, "a", waitwords.EffectNone)
 		w.code(id, "S1")
 		p := w.waitpoint(id, m)
 		w.all("counted", eq(p.Signals, 2), eq(p.Matched, 1))
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
-		w.signal(id, m, "b", suspend.EffectSatisfied)
+		w.signal(id, m, "b", waitwords.EffectSatisfied)
 		w.code(id, "R1i")
 		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: a b")
@@ -271,16 +272,19 @@ var suspensionScenarios = []scenario{
 			signals         []suspend.Effect // name and effect
 		}{
 			{"two slots of one name", names(1, 2, "a", "a"),
-				[]suspend.Effect{"a", suspend.EffectAppended, "b", suspend.EffectNone, "a", suspend.EffectSatisfied}},
-			{"any name", names(1, 1, ""), []suspend.Effect{"whatever", suspend.EffectSatisfied}},
+				[]suspend.Effect{"a", waitwords.EffectAppended, "b", waitwords.EffectNone, "a",
+					waitwords.EffectSatisfied}},
+			{"any name", names(1, 1, ""), []suspend.Effect{"whatever", waitwords.EffectSatisfied}},
 			{"the exact name goes before the wildcard", names(1, 2, "", "a"),
-				[]suspend.Effect{"a", suspend.EffectAppended, "x", suspend.EffectSatisfied}},
+				[]suspend.Effect{"a", waitwords.EffectAppended, "x", waitwords.EffectSatisfied}},
 			{"the wildcard takes what is left", names(1, 2, "", "a"),
-				[]suspend.Effect{"x", suspend.EffectAppended, "x", suspend.EffectNone, "a", suspend.EffectSatisfied}},
+				[]suspend.Effect{"x", waitwords.EffectAppended, "x", waitwords.EffectNone, "a",
+					waitwords.EffectSatisfied}},
 			{"also the same name", names(1, 2, "", "a"),
-				[]suspend.Effect{"a", suspend.EffectAppended, "a", suspend.EffectSatisfied}},
+				[]suspend.Effect{"a", waitwords.EffectAppended, "a", waitwords.EffectSatisfied}},
 			{"two of three", names(1, 2, "a", "b", "c"),
-				[]suspend.Effect{"c", suspend.EffectAppended, "c", suspend.EffectNone, "a", suspend.EffectSatisfied}},
+				[]suspend.Effect{"c", waitwords.EffectAppended, "c", waitwords.EffectNone, "a",
+					waitwords.EffectSatisfied}},
 		} {
 			m := minted("wp")
 			_, c, _ := w.waiting(waitFor(conditionOf(x.condition), m))

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -119,7 +120,7 @@ var timeoutScenarios = []scenario{
 			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour),
 				awaiting("it"))
 			due := w.record(s.id).TimeoutAt
-			w.signal(s.id, s.wp, "a", suspend.EffectAppended)
+			w.signal(s.id, s.wp, "a", waitwords.EffectAppended)
 			w.advance(time.Minute)
 			same(w, "suspensions", w.tick().Suspensions, 1)
 			same(w, "closed", w.closing(s.id), "timed_out_auto_resume timeout timeout "+want)
@@ -131,7 +132,7 @@ var timeoutScenarios = []scenario{
 				eq(c.Resume.Closer, ""), eq(c.Resume.Name, "it"))
 			w.all("one attempt", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1))
 			for _, g := range c.Resume.Signals {
-				w.all("who says so", eq(g.SourceType, "system"), eq(g.Effect, suspend.EffectTimeout),
+				w.all("who says so", eq(g.SourceType, "system"), eq(g.Effect, waitwords.EffectTimeout),
 					eq(g.Waitpoint, flowfabric.UUID{}))
 			}
 			w.no(w.complete(c.Fence, "").Err)
@@ -142,7 +143,7 @@ var timeoutScenarios = []scenario{
 		ends := map[string]func(s sleeper){
 			"resumed signal signal signal: go": func(s sleeper) {
 				w.signal(s.id, s.wp, "go",
-					suspend.EffectSatisfied)
+					waitwords.EffectSatisfied)
 			},
 			"resumed_by_operator operator operator operator:": func(s sleeper) { w.resume(s.id) },
 		}
@@ -189,7 +190,7 @@ var timeoutScenarios = []scenario{
 		w.stop()
 		s := w.sleeps(within(time.Second, "fail"))
 		w.pass(1500 * time.Millisecond)
-		w.signal(s.id, s.wp, "go", suspend.EffectSatisfied) // late, but nothing else has ended the wait
+		w.signal(s.id, s.wp, "go", waitwords.EffectSatisfied) // late, but nothing else has ended the wait
 		list, _, err := w.e.ReadSignals(w.ctx, s.id, s.wp.ID, 0)
 		w.no(err)
 		same(w, "late by", list[0].LateBy, flowfabric.Millis(500*time.Millisecond))
@@ -222,7 +223,7 @@ var timeoutScenarios = []scenario{
 				}
 				s := batch[i]
 				d, err := w.e.DeliverSignal(w.ctx, s.id, s.wp.ID, s.wp.Digest, suspend.SentSignal{Name: "go"})
-				if err == nil && d.Effect != suspend.EffectSatisfied {
+				if err == nil && d.Effect != waitwords.EffectSatisfied {
 					err = errors.New("effect " + string(d.Effect))
 				}
 				errs[i] = err
@@ -260,7 +261,7 @@ var timeoutScenarios = []scenario{
 		for what, opts := range map[string][]suspending{"none": nil, "later": {within(time.Hour, "fail")}} {
 			k, c, m := w.waiting(within(time.Minute, "fail"))
 			id := c.Fence.Execution
-			w.signal(id, m, "go", suspend.EffectSatisfied)
+			w.signal(id, m, "go", waitwords.EffectSatisfied)
 			k.ttl = time.Hour
 			c = k.one(id)
 			w.suspend(c.Fence, opts...)
@@ -282,7 +283,7 @@ var timeoutScenarios = []scenario{
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
 		m, other := w.pend(f, "a"), w.pend(f, "b")
-		w.signal(id, m, "go", suspend.EffectBuffered)
+		w.signal(id, m, "go", waitwords.EffectBuffered)
 		closing := func(f flowfabric.Fence, wp flowfabric.UUID) func() error {
 			return func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, wp); return err }
 		}
@@ -303,7 +304,7 @@ var timeoutScenarios = []scenario{
 		}
 		p := w.waitpoint(id, m)
 		w.all("closed", eq(p.State, "closed"), eq(p.CloseReason, "proactive_close"), eq(p.ClosedAt.IsZero(), false))
-		same(w, "what was buffered is still told", w.logged(id, m), string("go "+suspend.EffectBuffered))
+		same(w, "what was buffered is still told", w.logged(id, m), string("go "+waitwords.EffectBuffered))
 		w.refuses("a signal", flowfabric.ErrWaitpointClosed,
 			"proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
 			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
@@ -311,7 +312,7 @@ var timeoutScenarios = []scenario{
 		q, _ := w.suspend(f, onPending(other))
 		same(w, "nothing is left to expire", w.size(w.k.Pending()), 0)
 		w.refuses("an active one has no holder who could", denied.NotActive, "S1", closing(f, other.ID))
-		w.signal(id, other, "go", suspend.EffectSatisfied)
+		w.signal(id, other, "go", waitwords.EffectSatisfied)
 		c = k.one(id)
 		w.refuses("a wait for one that was waited for", denied.WaitpointNotPending, "b",
 			w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
@@ -364,7 +365,7 @@ var timeoutScenarios = []scenario{
 					indexed := w.do("ZSCORE", w.k.Pending(), ids.UUID(id).String()+":"+p.ID.String()).Error() == nil
 					w.all("activated", eq(w.stateOf(id), "S1"), eq(p.State, "active"), eq(w.closing(id), "open"),
 						eq(indexed, false))
-					w.signal(id, pending[i], "go", suspend.EffectSatisfied)
+					w.signal(id, pending[i], "go", waitwords.EffectSatisfied)
 					activated++
 					continue
 				}
@@ -389,7 +390,7 @@ var timeoutScenarios = []scenario{
 		k, c, m := w.waiting(resumedAfter(time.Second))
 		id := c.Fence.Execution
 		w.unchanged("the old holder while it waits", func() { w.is(w.complete(c.Fence, "x").Err, denied.NotActive) })
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		w.code(id, "R2c")
 		k.nothing()
 		w.advance(time.Second)
@@ -431,7 +432,7 @@ var timeoutScenarios = []scenario{
 		}
 		for _, e := range ends {
 			s := w.sleeps(append(e.opts, two)...)
-			w.signal(s.id, s.wp, "a", suspend.EffectAppended) // took part, but did not end it
+			w.signal(s.id, s.wp, "a", waitwords.EffectAppended) // took part, but did not end it
 			w.all("while it waits", eq(w.closing(s.id), "open"), eq(told(w.record(s.id).Result), "nothing"))
 			e.run(s)
 			w.check()
@@ -445,7 +446,7 @@ var timeoutScenarios = []scenario{
 		_, c = w.holder(retries(1))
 		id := c.Fence.Execution
 		m := w.stopped(c.Fence, awaiting("it"))
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		w.fail(w.claims(id).Fence, "x")
 		w.advance(time.Minute)
 		w.tick()
@@ -497,7 +498,7 @@ var timeoutScenarios = []scenario{
 		}
 		seen(told("suspended", s.fence, "waiting_for_signal", "first", ""))
 		pass(time.Second)
-		w.send(id, s.wp, suspend.SentSignal{Name: "go", SourceType: "user", Source: "ann"}, suspend.EffectSatisfied)
+		w.send(id, s.wp, suspend.SentSignal{Name: "go", SourceType: "user", Source: "ann"}, waitwords.EffectSatisfied)
 		seen(told("resumed", s.fence, "signal", "go", "user ann"))
 		pass(time.Second)
 		c := w.claims(id)
@@ -506,7 +507,7 @@ var timeoutScenarios = []scenario{
 		w.no(err)
 		seen(told("priority", c.Fence, "0 7", "", "op"))
 		pass(time.Second)
-		w.signal(id, w.pend(c.Fence, "early"), "go", suspend.EffectBuffered) // a wait on it would not suspend
+		w.signal(id, w.pend(c.Fence, "early"), "go", waitwords.EffectBuffered) // a wait on it would not suspend
 		w.stopped(c.Fence, awaiting("second"), within(time.Second, "escalate"))
 		seen(told("suspended", c.Fence, "waiting_for_signal", "second", ""))
 		pass(time.Second)
@@ -517,14 +518,14 @@ var timeoutScenarios = []scenario{
 		seen(told("resumed", c.Fence, "operator", "", "operator op"))
 		c = w.claims(id)
 		m := w.pend(c.Fence, "early too")
-		w.signal(id, m, "go", suspend.EffectBuffered)
+		w.signal(id, m, "go", waitwords.EffectBuffered)
 		r, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
 		w.no(err)
 		same(w, "satisfied at once", r.Satisfied, true)
 		seen() // it never suspended
 		third := w.stopped(c.Fence)
 		seen(told("suspended", c.Fence, "waiting_for_signal", "", ""))
-		w.signal(id, third, "go", suspend.EffectSatisfied)
+		w.signal(id, third, "go", waitwords.EffectSatisfied)
 		seen(told("resumed", c.Fence, "signal", "go", "")) // nobody said who sent it
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -62,7 +63,7 @@ var tokenScenarios = []scenario{
 				sameDeep(w, label("%q", digest), a, answer{0, "invalid_token", []string{}})
 			})
 		}
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "tokens of a rotated key are accepted until its grace ends", run: func(w *env) {
 		w.stop()
@@ -71,9 +72,9 @@ var tokenScenarios = []scenario{
 		id := c.Fence.Execution
 		sameDeep(w, "rotated", w.setKey("rotate", "k2", time.Minute, true),
 			answer{1, "OK", []string{"rotated", "k1", "0", "1"}})
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		w.pass(time.Minute - time.Millisecond)
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		current, known := w.keyState()
 		w.all("keys", eq(current, "k2"), eq(len(known), 2), eq(known[kid].Current, false), eq(known[kid].Open, 1),
 			eq(known["k2"].Current, true), eq(known["k2"].ExpiresAt.IsZero(), true))
@@ -105,7 +106,7 @@ var tokenScenarios = []scenario{
 		})
 		n := mintedBy("k2", "wp")
 		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
-		w.signal(f.Execution, n, "go", suspend.EffectSatisfied)
+		w.signal(f.Execution, n, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "several rotated keys verify tokens at once, each until its own grace ends", run: func(w *env) {
 		w.stop()
@@ -119,17 +120,17 @@ var tokenScenarios = []scenario{
 		}
 		forced("k2", time.Hour)
 		forced("k3", time.Hour)
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		w.pass(30 * time.Minute)
 		forced(kid, time.Hour)
 		current, known := w.keyState()
 		w.all("back", eq(current, "k1"), eq(known[kid].ExpiresAt.IsZero(), true), eq(len(known), 3))
 		w.pass(31 * time.Minute) // past what was the grace of k1
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		same(w, "what was forgotten: k2, of which nothing needs the tokens", forced("k4", time.Hour).slots[2], "1")
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		w.pass(time.Hour - time.Millisecond)
-		w.signal(id, m, "other", suspend.EffectNone)
+		w.signal(id, m, "other", waitwords.EffectNone)
 		w.pass(time.Millisecond)
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 		w.is(err, flowfabric.ErrTokenExpired)
@@ -262,7 +263,7 @@ var tokenScenarios = []scenario{
 		}
 		w.set("DEL", w.k.Kids())
 		w.seed()
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		w.suspend(f)
 	}},
 	{name: "a token of another execution is refused", run: func(w *env) {
@@ -282,9 +283,9 @@ var tokenScenarios = []scenario{
 				w.is(err, flowfabric.ErrInvalidToken)
 			})
 		}
-		w.signal(a.Fence.Execution, ma, "go", suspend.EffectSatisfied)
+		w.signal(a.Fence.Execution, ma, "go", waitwords.EffectSatisfied)
 		w.code(b.Fence.Execution, "S1")
-		w.signal(b.Fence.Execution, mb, "go", suspend.EffectSatisfied)
+		w.signal(b.Fence.Execution, mb, "go", waitwords.EffectSatisfied)
 	}},
 	{name: "a token of an earlier suspension is refused by a later one", run: func(w *env) {
 		w.seed()
@@ -321,7 +322,7 @@ var tokenScenarios = []scenario{
 				_, err := w.e.ApproveWaitpoint(w.ctx, id, m.ID.String(), suspend.SentSignal{Name: "go", Source: "ann"})
 				w.is(err, flowfabric.ErrWaitpointClosed)
 			})
-			w.signal(id, next, "go", suspend.EffectSatisfied)
+			w.signal(id, next, "go", waitwords.EffectSatisfied)
 			w.complete(w.worker("w3").one(id).Fence, "")
 		}
 	}},
@@ -333,7 +334,7 @@ var tokenScenarios = []scenario{
 		_, ended, gone := w.waiting()
 		w.cancel(ended.Fence.Execution)
 		_, resumed, used := w.waiting()
-		w.signal(resumed.Fence.Execution, used, "go", suspend.EffectSatisfied)
+		w.signal(resumed.Fence.Execution, used, "go", waitwords.EffectSatisfied)
 		bad := digestOf("a guess")
 		nobody := mint.ID(w.p)
 		w.unchanged("deliveries without the token", func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -191,15 +192,15 @@ func (t tree) effect(signals []heard) suspend.Effect {
 	}
 	switch {
 	case more && t.met(len(t.parts)-1, signals):
-		return suspend.EffectSatisfied
+		return waitwords.EffectSatisfied
 	case more:
-		return suspend.EffectAppended
+		return waitwords.EffectAppended
 	case len(t.parts) == 1 && t.parts[0].op == "L":
-		return suspend.EffectNone
+		return waitwords.EffectNone
 	case fits:
-		return suspend.EffectAgain
+		return waitwords.EffectAgain
 	}
-	return suspend.EffectUnmatched
+	return waitwords.EffectUnmatched
 }
 
 // plays waits for a condition and sends random signals, some of them early, some twice. It returns how it ended.
@@ -225,7 +226,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 		q.Bindings[i].Pending = true
 		for range r.IntN(3) {
 			g := utter(i + 1)
-			w.send(id, m, g.SentSignal, suspend.EffectBuffered)
+			w.send(id, m, g.SentSignal, waitwords.EffectBuffered)
 			signals = append(signals, g)
 		}
 	}
@@ -248,7 +249,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 			w.no(err)
 			w.all(what+": again", eq(d.Duplicate, true), eq(d.Effect, want), eq(d.Signal, g.ID))
 		}
-		if want == suspend.EffectSatisfied {
+		if want == waitwords.EffectSatisfied {
 			w.code(id, "R1i")
 			w.no(w.complete(k.one(id).Fence, "").Err)
 			return "satisfied"

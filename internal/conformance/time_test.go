@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 var timeScenarios = []scenario{
@@ -582,7 +582,7 @@ func (w *env) state(code codes.Code, opts ...option) placed {
 		w.halt(&x, because("manual_pause"))
 	case "R2c":
 		w.halt(&x, resumedAfter(time.Hour))
-		w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied)
+		w.signal(x.id, x.waitpoint, "go", waitwords.EffectSatisfied)
 	case "R1t", "R2b", "T2":
 		w.fail(x.fence, "x")
 	case "R1p":

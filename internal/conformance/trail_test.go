@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -64,9 +65,9 @@ var trailScenarios = []scenario{
 			w.check()
 			same(w, "effect", d.Effect, effect)
 		}
-		deliver("r1", "other", suspend.EffectNone)
+		deliver("r1", "other", waitwords.EffectNone)
 		sameList(w, "the trail", w.notes())
-		deliver("r2", "go", suspend.EffectSatisfied)
+		deliver("r2", "go", waitwords.EffectSatisfied)
 		sameList(w, "the trail", w.notes(), "answer|x|anna|api 192.0.2.1|a b|7")
 	}},
 	{name: "what changes nothing leaves no note", run: func(w *env) {

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -30,7 +31,7 @@ func (w *env) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duration)
 // again suspends what was resumed before, until go comes, and brings it.
 func (w *env) again(id flowfabric.ExecutionID, opts ...suspending) {
 	w.Helper()
-	w.signal(id, w.stopped(w.holds(id), opts...), "go", suspend.EffectSatisfied)
+	w.signal(id, w.stopped(w.holds(id), opts...), "go", waitwords.EffectSatisfied)
 }
 
 // holds claims what waits.
@@ -46,7 +47,7 @@ var waitpointScenarios = []scenario{
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
 		first := suspend.SentSignal{ID: mint.UUID(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
-		w.send(id, m, first, suspend.EffectNone)
+		w.send(id, m, first, waitwords.EffectNone)
 		repeats := func(s suspend.SentSignal) {
 			w.Helper()
 			d, err := w.deliver(id, m, s)
@@ -56,15 +57,15 @@ var waitpointScenarios = []scenario{
 		other := suspend.SentSignal{Name: "other", IdempotencyKey: "k"}
 		w.advance(time.Minute)
 		repeats(other) // an open waitpoint forgets nothing
-		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: first.ID.String()}, suspend.EffectNone)
+		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: first.ID.String()}, waitwords.EffectNone)
 		w.send(id, m, suspend.SentSignal{ID: flowfabric.UUID(uuid.MustParse("00000000-0000-4000-8000-00000000000a")),
 			Name: "other"},
-			suspend.EffectNone)
+			waitwords.EffectNone)
 		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"},
-			suspend.EffectNone)
+			waitwords.EffectNone)
 		_, c, m = w.waiting()
 		id = c.Fence.Execution
-		w.send(id, m, first, suspend.EffectNone)
+		w.send(id, m, first, waitwords.EffectNone)
 		w.resume(id)
 		w.advance(800 * time.Millisecond)
 		repeats(other)
@@ -80,7 +81,7 @@ var waitpointScenarios = []scenario{
 		old := minted("named")
 		_, err := w.openNamed(f, old, time.Second)
 		w.no(err)
-		w.signal(id, old, "go", suspend.EffectBuffered)
+		w.signal(id, old, "go", waitwords.EffectBuffered)
 		w.advance(time.Second)
 		same(w, "expired", w.tick().Waitpoints, 1)
 		w.quiet = true
@@ -89,7 +90,7 @@ var waitpointScenarios = []scenario{
 			w.advance(time.Millisecond)
 			w.renew(k, 0)
 			last = w.pend(f, "x")
-			w.signal(id, last, "go", suspend.EffectBuffered)
+			w.signal(id, last, "go", waitwords.EffectBuffered)
 			_, err := w.e.CloseWaitpoint(w.ctx, f, last.ID)
 			w.no(err)
 		}
@@ -97,7 +98,7 @@ var waitpointScenarios = []scenario{
 		w.check()
 		_, _, err = w.e.ReadSignals(w.ctx, id, old.ID, 0)
 		w.is(err, denied.NoWaitpoint)
-		same(w, "the last", w.logged(id, last), string("go "+suspend.EffectBuffered))
+		same(w, "the last", w.logged(id, last), string("go "+waitwords.EffectBuffered))
 		again := minted("named")
 		o, err := w.openNamed(f, again, time.Hour) // its step is there, its waitpoint no more
 		w.no(err)
@@ -127,7 +128,7 @@ var waitpointScenarios = []scenario{
 			}
 			w.advance(time.Millisecond)
 			w.suspend(w.holds(id), waitFor(conditionOf(count(1, "w", "", all...)), fresh...))
-			w.signal(id, fresh[15], "go", suspend.EffectSatisfied)
+			w.signal(id, fresh[15], "go", waitwords.EffectSatisfied)
 		}
 		w.quiet = false
 		w.check()
@@ -170,14 +171,14 @@ var waitpointScenarios = []scenario{
 		ear := w.listen(engine.EventChannel(id))
 		m := w.stopped(c.Fence, because("waiting_for_approval"))
 		ear.hears("S2 1")
-		w.signal(id, m, "go", suspend.EffectSatisfied)
+		w.signal(id, m, "go", waitwords.EffectSatisfied)
 		ear.hears("R1i 1")
 		w.suspend(w.holds(id), resumedAfter(time.Hour), within(time.Second, "escalate"))
 		ear.hears("S1 1")
 		w.advance(time.Second)
 		w.settleTime()
 		ear.hears("S5 1")
-		w.signal(id, w.bound(id), "go", suspend.EffectSatisfied)
+		w.signal(id, w.bound(id), "go", waitwords.EffectSatisfied)
 		ear.hears("R2c 1")
 	}},
 	{name: "a deadline fires before a later suspension timeout", run: func(w *env) {
@@ -199,7 +200,7 @@ var waitpointScenarios = []scenario{
 		_, c := w.holder()
 		w.pend(c.Fence, "another")
 		early, fresh := w.pend(c.Fence, "early"), minted("fresh")
-		w.signal(c.Fence.Execution, early, "go", suspend.EffectBuffered)
+		w.signal(c.Fence.Execution, early, "go", waitwords.EffectBuffered)
 		q := suspension(waitFor(conditionOf(count(1, "w", "go", 1, 2)), fresh, early))
 		q.Bindings[1].Pending = true
 		a, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
@@ -367,7 +368,7 @@ var waitpointScenarios = []scenario{
 		o, err := engine.DecodeOpened(k.one(f.Execution).Steps[engine.StepWaitpoint+"not its key"])
 		w.no(err)
 		w.all("what the handler gets", eq(o.ID, m.ID), eq(o.Key, "a"), eq(o.Kid, anew.Kid), eq(o.Nonce, anew.Nonce))
-		w.signal(f.Execution, anew, "go", suspend.EffectBuffered)
+		w.signal(f.Execution, anew, "go", waitwords.EffectBuffered)
 	}},
 	{name: "an approval names its sender and goes to the open waitpoint of that name", run: func(w *env) {
 		w.seed()
@@ -395,8 +396,8 @@ var waitpointScenarios = []scenario{
 			open := w.pend(c.Fence, "pay")
 			d, err := w.e.ApproveWaitpoint(w.ctx, id, "pay", suspend.SentSignal{Name: "go", Source: "me"})
 			w.no(err)
-			w.all("the open one", eq(d.Effect, suspend.EffectBuffered),
-				eq(w.logged(id, open), string("go "+suspend.EffectBuffered)))
+			w.all("the open one", eq(d.Effect, waitwords.EffectBuffered),
+				eq(w.logged(id, open), string("go "+waitwords.EffectBuffered)))
 			_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, open.ID)
 			w.no(err)
 		}
@@ -412,7 +413,7 @@ var waitpointScenarios = []scenario{
 		m := w.stopped(c.Fence, waitFor(conditionOf(names(1, 3, "go", "go", "go")), minted("wp")))
 		for i := range 3 {
 			w.send(id, m, suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)},
-				map[bool]suspend.Effect{true: suspend.EffectSatisfied, false: suspend.EffectAppended}[i == 2])
+				map[bool]suspend.Effect{true: waitwords.EffectSatisfied, false: waitwords.EffectAppended}[i == 2])
 		}
 		k := w.worker("w2")
 		k.nothingYet()
@@ -433,7 +434,7 @@ var waitpointScenarios = []scenario{
 		a, b := w.pend(c.Fence, "a"), w.pend(c.Fence, "b")
 		large := suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), limits.MaxSignal)}
 		for i := range 3 {
-			w.send(id, []engine.Minted{a, b}[i%2], large, suspend.EffectBuffered)
+			w.send(id, []engine.Minted{a, b}[i%2], large, waitwords.EffectBuffered)
 		}
 		w.refuses("a fourth", denied.SignalLimit, "",
 			func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
@@ -448,7 +449,7 @@ var waitpointScenarios = []scenario{
 		m := w.pend(c.Fence, "a")
 		w.quiet = true
 		for range 600 {
-			w.signal(id, m, "other", suspend.EffectBuffered)
+			w.signal(id, m, "other", waitwords.EffectBuffered)
 		}
 		w.quiet = false
 		w.suspend(c.Fence, waitFor(conditionOf(names(1, 1, "go"))), onPending(m))
@@ -469,9 +470,9 @@ var waitpointScenarios = []scenario{
 		w.again(id, awaiting("it"))
 		f := w.holds(id)
 		m := w.pend(f, "draft")
-		w.signal(id, m, "go", suspend.EffectBuffered)
+		w.signal(id, m, "go", waitwords.EffectBuffered)
 		m = w.stopped(f, waitFor(conditionOf(names(1, 2, "go", "on")), minted("x")), within(time.Second, "fail"))
-		w.signal(id, m, "go", suspend.EffectAppended)
+		w.signal(id, m, "go", waitwords.EffectAppended)
 		w.advance(time.Second)
 		w.settleTime()
 		w.code(id, "T2")

@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // usualLane changes the usual lane in this partition alone.
@@ -285,11 +285,11 @@ var whyStateScenarios = []scenario{
 		w.pend(y.fence, "handed")
 		points := []engine.Minted{minted("alpha"), minted("beta")}
 		w.suspend(y.fence, waitFor(count(2, "w", "", 1, 2), points...), resumedAfter(time.Minute))
-		w.signal(y.id, points[1], "go", suspend.EffectAppended)
+		w.signal(y.id, points[1], "go", waitwords.EffectAppended)
 		w.says(w.why(y.id), explain.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
 			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`,
 			"It becomes claimable, 1m0s later, once")
-		w.signal(y.id, points[0], "go", suspend.EffectSatisfied)
+		w.signal(y.id, points[0], "go", waitwords.EffectSatisfied)
 		w.says(w.why(y.id), explain.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
 		due(w, y)
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 1 goes on.")

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
@@ -165,7 +165,7 @@ func due(w *env, x placed) {
 	w.settleTime()
 }
 
-func went(w *env, x placed) { w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied) }
+func went(w *env, x placed) { w.signal(x.id, x.waitpoint, "go", waitwords.EffectSatisfied) }
 
 // halted suspends for a reason that env.state does not know.
 func halted(reason string) func(*env, *placed) placed {

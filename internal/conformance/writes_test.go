@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // write is a call of a function that writes.
@@ -52,7 +52,7 @@ var furtherWrites = []write{
 	}},
 	{"suspend on what came before", func(w *env, s staged) call {
 		m := w.pend(s.fence, "early")
-		w.signal(s.fence.Execution, m, "go", suspend.EffectBuffered)
+		w.signal(s.fence.Execution, m, "go", waitwords.EffectBuffered)
 		return call{"ff_suspend_execution",
 			slices.Concat([]string{proto}, fenceArgs(s.fence), wireSuspend(suspension(onPending(m))))}
 	}},

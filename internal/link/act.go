@@ -20,10 +20,10 @@ func (a Act) Words() string {
 func ActOf(opts []flowfabric.ActOption) (a Act) {
 	for _, o := range opts {
 		switch o := o.(type) {
-		case flowfabric.By:
-			a.By = string(o)
-		case flowfabric.Reason:
-			a.Reason = string(o)
+		case interface{ Who() string }:
+			a.By = o.Who()
+		case interface{ Why() string }:
+			a.Reason = o.Why()
 		}
 	}
 	return a
@@ -49,4 +49,13 @@ func Expected(option any) (revision uint64, ok bool) {
 		return 0, false
 	}
 	return r.Expected(), true
+}
+
+// Who is the name that [flowfabric.By] says.
+func Who(option any) (name string, ok bool) {
+	by, ok := option.(interface{ Who() string })
+	if !ok {
+		return "", false
+	}
+	return by.Who(), true
 }

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
@@ -250,7 +251,7 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 	}
 	late := u.Sequence > 0 && u.Epoch < l.newest
 	if late && u.Epoch < l.second() {
-		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: true,
+		return admission.Reported{Replayed: true, Verdict: codes.WithinBudget, Applied: true, Late: true,
 			Period: l.period}, ""
 	}
 	if u.Sequence > 0 && u.Sequence <= l.last[u.Epoch] {
@@ -259,7 +260,7 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 			r.Replayed = true
 			return r, ""
 		}
-		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: late,
+		return admission.Reported{Replayed: true, Verdict: codes.WithinBudget, Applied: true, Late: late,
 			Period: l.period}, ""
 	}
 	r, ok := v.judge(u.Amounts)
@@ -286,14 +287,14 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 
 // judge says what a report would do; not ok: a total would be too large.
 func (b *budgetTruth) judge(amounts map[string]int64) (r admission.Reported, ok bool) {
-	r = admission.Reported{Verdict: admission.WithinBudget, Applied: true}
+	r = admission.Reported{Verdict: codes.WithinBudget, Applied: true}
 	dims := slices.Sorted(maps.Keys(amounts))
 	for _, dim := range dims {
 		if b.used[dim]+amounts[dim] > mostUsed {
 			return r, false
 		}
 		if hard := b.spec.Limits[dim].Hard; hard > 0 && b.used[dim]+amounts[dim] > hard {
-			r.Verdict, r.Applied = admission.HardBreach, b.spec.Warn
+			r.Verdict, r.Applied = codes.HardBreach, b.spec.Warn
 			r.Breaches = append(r.Breaches,
 				admission.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
 		}
@@ -307,8 +308,8 @@ func (b *budgetTruth) judge(amounts map[string]int64) (r admission.Reported, ok 
 	for _, dim := range dims {
 		soft, used := b.spec.Limits[dim].Soft, b.used[dim]+amounts[dim]
 		if soft > 0 && used > soft {
-			if r.Verdict == admission.WithinBudget {
-				r.Verdict = admission.SoftBreach
+			if r.Verdict == codes.WithinBudget {
+				r.Verdict = codes.SoftBreach
 			}
 			r.Breaches = append(r.Breaches,
 				admission.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})

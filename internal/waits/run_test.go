@@ -52,7 +52,7 @@ func told(name, cause string, signals ...string) []byte {
 	parts := []string{name, cause, uuid.NewString(), "1000", "", "", "", "", strconv.Itoa(len(signals))}
 	for i, payload := range signals {
 		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000",
-			"json", string(suspend.EffectSatisfied), "", strconv.Itoa(i + 1), payload}, "\x1f")
+			"json", string(waitwords.EffectSatisfied), "", strconv.Itoa(i + 1), payload}, "\x1f")
 		parts = append(parts, strconv.Itoa(len(s))+":"+s)
 	}
 	return []byte(strings.Join(parts, "\x1f"))

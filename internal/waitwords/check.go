@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // CheckSignalName accepts the name of a signal: 1..128 bytes that do not begin with __.
@@ -19,6 +20,10 @@ func CheckSignalName(name string) error {
 	}
 	return nil
 }
+
+// CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps
+// flowfabric.ErrInvalidInput.
+func CheckMailbox(name string) error { return valid.Printable("mailbox", name, limits.MaxMailbox) }
 
 // CheckText refuses what is too long or has control characters, which the server's records are separated by.
 func CheckText(what, text string, limit int) error {

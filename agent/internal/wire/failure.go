@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -20,7 +19,7 @@ const (
 )
 
 // Malformed is the error of an answer that is none. It is retried.
-func Malformed(err error) error { return handler.Category(agent.CategoryProtocol, err) }
+func Malformed(err error) error { return handler.Category("model_protocol", err) }
 
 // Secrets are what must not appear in an error.
 type Secrets []string

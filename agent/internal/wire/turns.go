@@ -55,7 +55,7 @@ func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) 
 
 // Refuse marks an error of a request that no service would take.
 func Refuse(err error) error {
-	return handler.Category(agent.CategoryRefused, handler.Permanent(err))
+	return handler.Category("model_refused", handler.Permanent(err))
 }
 
 func blank(m agent.Message) bool {
