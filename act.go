@@ -31,8 +31,8 @@ func (by) SendOption()    {}
 // Who is the name.
 func (b by) Who() string { return string(b) }
 
-// Reason says why: flowfabric.Reason("the tenant asked for it"). The audit trail keeps its first 512 bytes, a history
-// its first 1 KiB, unless the command says otherwise.
+// Reason says why: flowfabric.Reason("the tenant asked for it"). The audit trail and a history keep its first
+// 1 KiB, unless the command says otherwise.
 func Reason(why string) ActOption { return reason(why) }
 
 type reason string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -44,6 +46,12 @@ func (f *fakeStore) ask(what any) error {
 	return f.refusal
 }
 
+// asked is who asks and why, by the note that a call takes along.
+func asked(ctx context.Context) (by, why string) {
+	n, _ := trail.Parse(strings.TrimPrefix(trail.Of(ctx), "\x1f"))
+	return n.By, n.Why
+}
+
 // admin is one over the fake, or over a store that has more than it.
 func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 	t.Helper()
@@ -70,11 +78,13 @@ func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.InPa
 	return nil
 }
 
-func (f *fakeStore) HoldExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
+func (f *fakeStore) HoldExecution(ctx context.Context, _ flowfabric.ExecutionID) (bool, error) {
+	by, reason := asked(ctx)
 	return false, f.ask("hold " + by + " " + reason)
 }
 
-func (f *fakeStore) UnholdExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
+func (f *fakeStore) UnholdExecution(ctx context.Context, _ flowfabric.ExecutionID) (bool, error) {
+	by, _ := asked(ctx)
 	return false, f.ask("unhold " + by)
 }
 
@@ -102,8 +112,8 @@ func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID,
 	return false, f.ask(q)
 }
 
-func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int,
-	by string) (int, int, error) {
+func (f *fakeStore) ChangePriority(ctx context.Context, _ flowfabric.ExecutionID, priority int) (int, int, error) {
+	by, _ := asked(ctx)
 	return 0, 0, f.ask(repriority{priority, by})
 }
 
@@ -111,7 +121,8 @@ func (f *fakeStore) SetDelay(_ context.Context, _ flowfabric.ExecutionID, q engi
 	return false, f.ask(q)
 }
 
-func (f *fakeStore) RevokeLease(_ context.Context, _ flowfabric.ExecutionID, session, by, reason string) (bool, error) {
+func (f *fakeStore) RevokeLease(ctx context.Context, _ flowfabric.ExecutionID, session string) (bool, error) {
+	by, reason := asked(ctx)
 	return false, f.ask(revoked{session, by, reason})
 }
 

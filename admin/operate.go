@@ -17,14 +17,14 @@ import (
 // operator is the part of the engine behind the calls of this file. Each of them may be repeated.
 type operator interface {
 	ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.Replay) (already bool, err error)
-	ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error)
+	ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int) (old, now int, err error)
 	SetDelay(ctx context.Context, id flowfabric.ExecutionID, q engine.DelayChange) (already bool, err error)
-	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error)
+	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session string) (already bool, err error)
 	SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error
 	ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.Event, error)
 	PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error)
-	HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error)
-	UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error)
+	HoldExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error)
+	UnholdExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error)
 	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
 }
 
@@ -110,8 +110,7 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, limits.MaxPriority)
 	}
 	if err == nil {
-		_, _, err = a.store.ChangePriority(act.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority,
-			act.By)
+		_, _, err = a.store.ChangePriority(act.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority)
 	}
 	return link.Operated("set priority of", id, err)
 }
@@ -138,7 +137,7 @@ func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.
 	}
 	if err == nil {
 		_, err = a.store.SetDelay(act.Execution(ctx, "set delay", id, d.String()), id,
-			engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
+			engine.DelayChange{Delay: d})
 	}
 	return link.Operated("set delay of", id, err)
 }
@@ -163,7 +162,7 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 	}
 	act, err := a.act(opts)
 	if err == nil {
-		_, err = a.store.RevokeLease(act.Execution(ctx, "revoke", id), id, session, act.By, act.Reason)
+		_, err = a.store.RevokeLease(act.Execution(ctx, "revoke", id), id, session)
 	}
 	return link.Operated("revoke", id, err)
 }
@@ -201,7 +200,7 @@ func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flo
 			maxHoldReason)
 	}
 	if err == nil {
-		_, err = a.store.HoldExecution(act.Execution(ctx, "hold", id), id, act.By, act.Reason)
+		_, err = a.store.HoldExecution(act.Execution(ctx, "hold", id), id)
 	}
 	return link.Operated("hold", id, err)
 }
@@ -214,7 +213,7 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...f
 	}
 	act, err := a.act(opts)
 	if err == nil {
-		_, err = a.store.UnholdExecution(act.Execution(ctx, "unhold", id), id, act.By)
+		_, err = a.store.UnholdExecution(act.Execution(ctx, "unhold", id), id)
 	}
 	return link.Operated("unhold", id, err)
 }

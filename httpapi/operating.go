@@ -8,7 +8,7 @@ import (
 
 // why is in the body of every change, and all of it where a change needs no more.
 type why struct {
-	Reason string `json:"reason,omitempty" jsonschema:"the audit trail keeps 512 bytes of it, a history 1 KiB; of a hold at most 256"`
+	Reason string `json:"reason,omitempty" jsonschema:"the audit trail and a history keep 1 KiB of it; of a hold at most 256"`
 }
 
 // actor is flowfabric.By.

@@ -67,7 +67,7 @@ var done = []answer{{status: http.StatusNoContent, text: "Done (idempotent)."}}
 var gone = []answer{{status: http.StatusNoContent, text: "It is removed. A repeat answers 404."}}
 
 // reasoned is the query of a change that has no body.
-var reasoned = []param{{name: "reason", text: "The audit trail keeps 512 bytes of it", kind: "string"}}
+var reasoned = []param{{name: "reason", text: "The audit trail keeps 1 KiB of it", kind: "string"}}
 
 // get reads what do returns.
 func get[Answer any](path, name, summary, text string, do func(*call) (Answer, error)) *route {

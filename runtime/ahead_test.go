@@ -294,7 +294,7 @@ func TestTakenAwayWhileAhead(t *testing.T) {
 	w := e.worker(Config{}, time.Minute, nil)
 	ids := e.submit(aheadSlots + aheadMost)
 	ahead := e.full(w, ids)
-	if _, err := e.engine.RevokeLease(e.ctx, ahead[0], "", "anna", "test"); err != nil {
+	if _, err := e.engine.RevokeLease(e.ctx, ahead[0], ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.engine.CancelExecution(e.ctx, ahead[1],
@@ -409,7 +409,7 @@ func TestSlotsAreFreeBeforeCompletionsAreAnswered(t *testing.T) {
 			revoked = s.ID
 		}
 	}
-	if _, err := e.engine.RevokeLease(e.ctx, revoked, "", "anna", "test"); err != nil {
+	if _, err := e.engine.RevokeLease(e.ctx, revoked, ""); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count(); n > bound {

@@ -130,7 +130,7 @@ func TestLostBetweenMakingAndWaiting(t *testing.T) {
 		if err != nil || r.Members != 101 {
 			t.Errorf("%d members before the wait, %v", r.Members, err)
 		}
-		if _, err := b.engine.RevokeLease(ctx, b.id, "", "test", ""); err != nil && !errors.Is(err, denied.NotActive) {
+		if _, err := b.engine.RevokeLease(ctx, b.id, ""); err != nil && !errors.Is(err, denied.NotActive) {
 			t.Error(err)
 		}
 	}

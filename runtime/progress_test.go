@@ -38,7 +38,7 @@ func TestProgress(t *testing.T) {
 		got.Progress.Message != "page 5" || got.Progress.At.IsZero() {
 		t.Errorf("%+v, %v", got.Progress, err)
 	}
-	if _, err := w.engine.RevokeLease(w.ctx, id, "", "test", "stuck"); err != nil {
+	if _, err := w.engine.RevokeLease(w.ctx, id, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-lost; !errors.Is(err, flowfabric.ErrLeaseLost) {

@@ -387,7 +387,7 @@ func TestLateSpend(t *testing.T) {
 	})
 	id := y.submit("acme", "", "b")
 	<-running
-	if _, err := y.engine.RevokeLease(y.ctx, id, y.reach(id, codes.Active).Session, "test", "hangs"); err != nil {
+	if _, err := y.engine.RevokeLease(y.ctx, id, y.reach(id, codes.Active).Session); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-late; err != nil {

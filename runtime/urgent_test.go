@@ -38,7 +38,7 @@ func TestUrgentWorkRunsNext(t *testing.T) {
 					if !slices.ContainsFunc(ids, func(other flowfabric.ExecutionID) bool {
 						return other.Partition() == id.Partition()
 					}) && len(ids) < urgent {
-						if _, _, err := l.engine.ChangePriority(l.ctx, id, 9000, "test"); err != nil {
+						if _, _, err := l.engine.ChangePriority(l.ctx, id, 9000); err != nil {
 							l.Fatal(err)
 						}
 						ids = append(ids, id)

@@ -145,7 +145,7 @@ func (a *app) group(use, short, long string, verbs []verb) *cobra.Command {
 
 // keptReason is how much of --reason the audit trail keeps of what is removed, which has no history; a query takes no
 // more than 8 KiB.
-const keptReason = 512
+const keptReason = 1024
 
 // request is one request of a verb, put together from its command line.
 type request struct {

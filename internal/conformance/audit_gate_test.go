@@ -57,7 +57,7 @@ func (w *env) gateShapes() (x gated) {
 	x.paused = w.create(kind("wait"), own)
 	w.create(kind("wait"), namespace("other"))
 	for _, id := range []flowfabric.ExecutionID{x.paused, w.create(kind("wait"))} {
-		_, err := w.e.HoldExecution(w.ctx, id, "anna", "look first")
+		_, err := w.e.HoldExecution(w.ctx, id)
 		w.no(err)
 	}
 	w.must("ff_set_share", proto, "other", "default", "3")
@@ -234,7 +234,7 @@ var auditGateScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		for _, id := range []flowfabric.ExecutionID{s.paused} {
-			_, err := w.e.UnholdExecution(w.ctx, id, "anna")
+			_, err := w.e.UnholdExecution(w.ctx, id)
 			w.no(err)
 		}
 		got := []flowfabric.ExecutionID{}

@@ -382,7 +382,7 @@ var auditScenarios = []scenario{
 	}},
 	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *env) {
 		k := w.worker("w1")
-		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "", "op", "why")
+		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "")
 		w.no(err)
 		w.set("RPUSH", w.k.Lost("gone~1"), "1")
 		r := w.audit(true)

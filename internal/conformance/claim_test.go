@@ -150,7 +150,7 @@ var claimScenarios = []scenario{
 			case "frames, and no tag any more":
 				w.no(w.e.SetTags(w.ctx, id, nil, []string{"a.b"}))
 			case "frames, and no priority any more":
-				_, _, err := w.e.ChangePriority(w.ctx, id, 0, "op")
+				_, _, err := w.e.ChangePriority(w.ctx, id, 0)
 				w.no(err)
 			}
 			if strings.HasPrefix(way, "frames") {

@@ -29,6 +29,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -36,6 +37,11 @@ type tlsConfig = tls.Config
 
 // proto is the first argument of every function that is called by hand.
 var proto = strconv.Itoa(limits.Protocol)
+
+// protoOf is proto with a note of who asks and why, which no trail keeps.
+func protoOf(by, why string) string {
+	return proto + trail.Of(trail.As(context.Background(), by, why))
+}
 
 // ttl is the lease of a test worker. The clock of a scenario stands still until advance moves it, so no lease runs
 // out on a slow machine.

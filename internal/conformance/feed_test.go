@@ -60,7 +60,7 @@ var feedScenarios = []scenario{
 		_, err = w.e.ReleaseExecution(w.ctx, f)
 		w.no(err)
 		x.worker.one(x.id)
-		_, err = w.e.RevokeLease(w.ctx, x.id, "", "op", "why")
+		_, err = w.e.RevokeLease(w.ctx, x.id, "")
 		w.no(err)
 		w.tick()
 		f = x.worker.one(x.id).Fence

@@ -468,7 +468,7 @@ func (f *fuzzer) setLane() call {
 func (f *fuzzer) operate(k *worker, id string) call {
 	switch f.r.IntN(8) {
 	case 0:
-		return call{"ff_change_priority", []string{proto, id, strconv.Itoa(f.r.IntN(4)), "me"}}
+		return call{"ff_change_priority", []string{proto, id, strconv.Itoa(f.r.IntN(4))}}
 	case 1:
 		return call{"ff_set_tags", []string{proto, id, "1", "t.x" + strconv.Itoa(f.r.IntN(2)),
 			strconv.Itoa(f.r.IntN(3)), "1", "t.x" + strconv.Itoa(f.r.IntN(2))}}
@@ -483,7 +483,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		if n := len(f.fences); n > 0 && f.r.IntN(2) == 0 { // else hardly one of them is held
 			id = ids.UUID(f.fences[n-1].Execution).String()
 		}
-		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
+		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
 			return call{"ff_forward_ring", []string{proto, k.subscription}}
@@ -492,10 +492,9 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	}
 	switch f.r.IntN(4) {
 	case 0:
-		return call{"ff_change_priority", []string{proto, id, "0", "me"}}
+		return call{"ff_change_priority", []string{proto, id, "0"}}
 	case 1:
-		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString(), "me",
-			"r"}}
+		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString()}}
 	}
 	return call{"ff_purge_execution", []string{proto, id, "86400000"}}
 }

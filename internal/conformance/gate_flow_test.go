@@ -47,7 +47,7 @@ var gateFlowScenarios = []scenario{
 		f := newGatedFlow(w, 9)
 		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"},
 			f.gated()).submit(engine.SealClosed)
-		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"))
 		w.is(err, denied.NotEligible) // it waits for others already; what is to come is kept by its lane
 		c := f.claim()
 		f.complete(c["a"], "r")

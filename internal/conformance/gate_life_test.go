@@ -28,7 +28,7 @@ func (g *gates) outbox() (n int) {
 
 func (g *gates) hold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.HoldExecution(g.ctx, id, "me", "why not")
+	already, err := g.e.HoldExecution(g.ctx, id)
 	g.no(err)
 	same(g.env, "hold already", already, false)
 	g.check()
@@ -36,7 +36,7 @@ func (g *gates) hold(id flowfabric.ExecutionID) {
 
 func (g *gates) unhold(id flowfabric.ExecutionID) {
 	g.Helper()
-	already, err := g.e.UnholdExecution(g.ctx, id, "me")
+	already, err := g.e.UnholdExecution(g.ctx, id)
 	g.no(err)
 	same(g.env, "unhold already", already, false)
 	g.check()
@@ -52,7 +52,7 @@ func (g *gates) open(routes ...uint64) {
 // prefer changes the priority of an execution.
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
-	a := g.must("ff_change_priority", proto, ids.UUID(id).String(), strconv.Itoa(n), "me")
+	a := g.must("ff_change_priority", proto, ids.UUID(id).String(), strconv.Itoa(n))
 	same(g.env, "priority", a.slots[1], strconv.Itoa(n))
 	g.check()
 }
@@ -100,15 +100,15 @@ var gateLifeScenarios = []scenario{
 				want = denied.NotActive
 			}
 			w.unchanged(string(code), func() {
-				_, err := w.e.HoldExecution(w.ctx, x.id, "me", "")
+				_, err := w.e.HoldExecution(w.ctx, x.id)
 				w.is(err, want)
-				_, err = w.e.UnholdExecution(w.ctx, x.id, "me")
+				_, err = w.e.UnholdExecution(w.ctx, x.id)
 				w.is(err, want)
 			})
 		}
 		w.reset()
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
-		_, err := w.e.HoldExecution(w.ctx, g.id.Member("b"), "me", "")
+		_, err := w.e.HoldExecution(w.ctx, g.id.Member("b"))
 		w.is(err, denied.NotEligible)
 		g.are(flowfabric.Waiting, "a")
 		w.code(g.id.Member("b"), "R3f")
@@ -127,7 +127,7 @@ var gateLifeScenarios = []scenario{
 		// the lane was never closed
 		same(w, "open", w.setLane("default", flowfabric.LaneActive, "").code, "ALREADY_SATISFIED")
 		w.unchanged("an unhold of what a gate keeps", func() {
-			already, err := w.e.UnholdExecution(w.ctx, made[1], "me")
+			already, err := w.e.UnholdExecution(w.ctx, made[1])
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -138,10 +138,9 @@ var gateLifeScenarios = []scenario{
 		g.unhold(made[0])
 		sameList(w, "unheld", grantees(k.grants(3)), made[:1]...)
 		w.unchanged("no reason at all", func() {
-			same(w, "code", w.fcall("ff_unhold_execution", proto, ids.UUID(made[0]).String()).code, "invalid_input")
 			sameList(w, "nobody's route", w.fcall("ff_open_route", proto, "1", "").slots, "1", "0")
 		})
-		_, err := w.e.UnholdExecution(w.ctx, mint.ID(w.p), "me")
+		_, err := w.e.UnholdExecution(w.ctx, mint.ID(w.p))
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *env) {
@@ -202,7 +201,7 @@ var gateLifeScenarios = []scenario{
 		k := w.worker("w1")
 		k.one(made[2])
 		k.one(late)
-		_, err := w.e.HoldExecution(w.ctx, made[0], "me", "")
+		_, err := w.e.HoldExecution(w.ctx, made[0])
 		w.is(err, denied.NotActive)
 	}},
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
@@ -496,7 +495,7 @@ var gateLifeScenarios = []scenario{
 			out, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
 			w.no(err)
 			w.is(out[0].Err, denied.NotActive)
-			_, err = w.e.RevokeLease(w.ctx, id, "", "op", "")
+			_, err = w.e.RevokeLease(w.ctx, id, "")
 			w.is(err, denied.NotActive)
 			_, err = w.e.PurgeExecution(w.ctx, id, 0)
 			w.is(err, denied.NotTerminal)

@@ -179,7 +179,7 @@ func (w *env) stageGates() stagedGates {
 	w.no(w.e.ReleaseGrants(w.ctx, w.p, other.session, []engine.GrantReturn{{Grant: back[0], Reserved: true}},
 		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "quota " + s.quota + " cap"}}))
 	s.paused = w.create(kind("paused"))
-	_, err := w.e.HoldExecution(w.ctx, s.paused, "me", "why not")
+	_, err := w.e.HoldExecution(w.ctx, s.paused)
 	w.no(err)
 	s.waiting = w.create(kind("paused"))
 	for _, x := range w.dump().Outbox {
@@ -245,8 +245,8 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
 		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me", "set"}},
 		{"ff_read_gates", []string{proto}},
-		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String(), "me", "reason"}},
-		{"ff_unhold_execution", []string{proto, ids.UUID(s.paused).String(), "me"}},
+		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String()}},
+		{"ff_unhold_execution", []string{proto, ids.UUID(s.paused).String()}},
 		{"ff_set_share", []string{proto, "default", "default", "5"}},
 	}
 }

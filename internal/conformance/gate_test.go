@@ -90,20 +90,20 @@ var gateScenarios = []scenario{
 	}},
 	{name: "an operator holds and unholds a waiting execution", run: func(w *env) {
 		id := w.create()
-		already, err := w.e.HoldExecution(w.ctx, id, "me", "why not")
+		already, err := w.e.HoldExecution(w.ctx, id)
 		w.no(err)
 		same(w, "already", already, false)
 		w.check()
 		k := w.worker("w1")
 		k.nothing()
 		w.code(id, "R4f")
-		already, err = w.e.HoldExecution(w.ctx, id, "me", "why not")
+		already, err = w.e.HoldExecution(w.ctx, id)
 		w.no(err)
 		same(w, "already", already, true)
-		_, err = w.e.UnholdExecution(w.ctx, id, "me")
+		_, err = w.e.UnholdExecution(w.ctx, id)
 		w.no(err)
 		k.one(id)
-		_, err = w.e.HoldExecution(w.ctx, id, "me", "")
+		_, err = w.e.HoldExecution(w.ctx, id)
 		w.is(err, denied.NotEligible)
 	}},
 	{name: "work that is created in a scope gets the gates of the scope", run: func(w *env) {

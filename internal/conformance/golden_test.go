@@ -184,17 +184,17 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "session held":
 		return call{"ff_session_held", []string{proto, f.Session, "0"}}
 	case "revoke":
-		return operator("ff_revoke_lease", "", "op", "reason", request.String())
+		return operator("ff_revoke_lease", "", request.String())
 	case "revoke another's":
-		return operator("ff_revoke_lease", "w9~9", "op", "reason", request.String())
+		return operator("ff_revoke_lease", "w9~9", request.String())
 	case "mark dead":
 		return call{"ff_mark_session_dead", []string{proto, f.Session, "reason"}}
 	case "priority":
-		return operator("ff_change_priority", "5", "op")
+		return operator("ff_change_priority", "5")
 	case "run now":
-		return operator("ff_set_delay", "0", request.String(), "op", "reason")
+		return operator("ff_set_delay", "0", request.String())
 	case "set delay":
-		return operator("ff_set_delay", "5000", request.String(), "op", "reason")
+		return operator("ff_set_delay", "5000", request.String())
 	case "tags":
 		return operator("ff_set_tags", "1", "a.b", "c", "0")
 	case "replay":
@@ -294,9 +294,9 @@ func (w *env) goldenCall(name string, x placed) call {
 		_, grant := x.asking(f)
 		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(grant))}
 	case "pause":
-		return operator("ff_hold_execution", "op", "reason")
+		return operator("ff_hold_execution")
 	case "unpause":
-		return operator("ff_unhold_execution", "op")
+		return operator("ff_unhold_execution")
 	case "read signals":
 		return operator("ff_read_signals", x.waitpoint.ID.String(), "0")
 	}

@@ -175,7 +175,7 @@ var laneScenarios = []scenario{
 			{"T2", "R1p", func(x placed) { w.replay(x.id, engine.Replay{}) }},
 			{"T1", "R1p", func(x placed) { w.replay(x.id, engine.Replay{Force: true}) }},
 			{"R1f", "R1f", func(x placed) {
-				_, _, err := w.e.ChangePriority(w.ctx, x.id, 9, "me")
+				_, _, err := w.e.ChangePriority(w.ctx, x.id, 9)
 				w.no(err)
 			}},
 		} {

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 func (w *env) replay(id flowfabric.ExecutionID, q engine.Replay) {
@@ -27,7 +28,7 @@ func (w *env) replay(id flowfabric.ExecutionID, q engine.Replay) {
 
 func (w *env) revoke(id flowfabric.ExecutionID) {
 	w.Helper()
-	already, err := w.e.RevokeLease(w.ctx, id, "", "op", "told to")
+	already, err := w.e.RevokeLease(trail.As(w.ctx, "op", "told to"), id, "")
 	w.no(err)
 	same(w, "revoke already", already, false)
 	w.check()
@@ -89,7 +90,7 @@ var operatorScenarios = []scenario{
 		ids := w.createN(3, priority(2))
 		change := func(id flowfabric.ExecutionID, to, wantOld, wantNew int) {
 			w.Helper()
-			old, now, err := w.e.ChangePriority(w.ctx, id, to, "me")
+			old, now, err := w.e.ChangePriority(w.ctx, id, to)
 			w.no(err)
 			w.check()
 			w.all("old and new", eq(old, wantOld), eq(now, wantNew))
@@ -114,9 +115,9 @@ var operatorScenarios = []scenario{
 		w.release(c.Fence)
 		same(w, "a holder's too, for the next time", w.read(old).Priority, 3)
 		w.cancel(old)
-		_, _, err := w.e.ChangePriority(w.ctx, old, 1, "me")
+		_, _, err := w.e.ChangePriority(w.ctx, old, 1)
 		w.is(err, denied.NotActive)
-		_, _, err = w.e.ChangePriority(w.ctx, mint.ID(w.p), 1, "me")
+		_, _, err = w.e.ChangePriority(w.ctx, mint.ID(w.p), 1)
 		w.is(err, flowfabric.ErrNotFound)
 		for _, code := range reachable {
 			if code[0] != 'T' {
@@ -130,7 +131,7 @@ var operatorScenarios = []scenario{
 	{name: "an operator runs a delayed execution now, or changes its delay", run: func(w *env) {
 		due := map[codes.Code]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r", "R2c": "R1i"}
 		set := func(id flowfabric.ExecutionID, d time.Duration) (bool, error) {
-			return w.e.SetDelay(w.ctx, id, engine.DelayChange{Delay: d, By: "anna b", Reason: "mail is back"})
+			return w.e.SetDelay(trail.As(w.ctx, "anna b", "mail is back"), id, engine.DelayChange{Delay: d})
 		}
 		for _, code := range reachable {
 			w.reset()
@@ -182,8 +183,8 @@ var operatorScenarios = []scenario{
 	{name: "a pause before a retry that an operator ends is followed by that retry, and a repeat finds it claimed",
 		run: func(w *env) {
 			x := w.state("R2b")
-			request := engine.DelayChange{Request: mint.UUID(), By: "anna"}
-			_, err := w.e.SetDelay(w.ctx, x.id, request)
+			request := engine.DelayChange{Request: mint.UUID()}
+			_, err := w.e.SetDelay(trail.As(w.ctx, "anna", ""), x.id, request)
 			w.no(err)
 			c := x.worker.one(x.id)
 			same(w, "type", string(c.Type), string(flowfabric.AttemptRetry))
@@ -208,7 +209,7 @@ var operatorScenarios = []scenario{
 		other := k.one(w.create()).Fence
 		w.frames(f, 1, 1)
 		w.tick()
-		_, err := w.e.RevokeLease(w.ctx, id, "w9~9", "op", "r")
+		_, err := w.e.RevokeLease(w.ctx, id, "w9~9")
 		w.is(err, denied.StaleLease)
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.revoke(id)
@@ -217,7 +218,7 @@ var operatorScenarios = []scenario{
 		w.all("shown", eq(s.State.Public, "active"), eq(s.Phase().OwnershipState, "lease_revoked"),
 			eq(s.Session, k.session))
 		w.unchanged("again", func() {
-			already, err := w.e.RevokeLease(w.ctx, id, "", "op", "r")
+			already, err := w.e.RevokeLease(w.ctx, id, "")
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -247,7 +248,7 @@ var operatorScenarios = []scenario{
 	{name: "a repeated revocation request does not revoke the next holder's lease", run: func(w *env) {
 		id := w.create()
 		w.worker("w1").one(id)
-		args := []string{proto, ids.UUID(id).String(), "", "op", "r", request.String()}
+		args := []string{proto, ids.UUID(id).String(), "", request.String()}
 		w.must("ff_revoke_lease", args...)
 		w.tick()
 		two := w.worker("w2")
@@ -268,7 +269,7 @@ var operatorScenarios = []scenario{
 				if code == "A1" {
 					return
 				}
-				already, err := w.e.RevokeLease(w.ctx, x.id, "", "op", "r")
+				already, err := w.e.RevokeLease(w.ctx, x.id, "")
 				if code == "A2" || code == "A3" {
 					w.no(err)
 					same(w, "already", already, true)
@@ -277,7 +278,7 @@ var operatorScenarios = []scenario{
 				}
 			})
 		}
-		_, err := w.e.RevokeLease(w.ctx, mint.ID(w.p), "", "op", "r")
+		_, err := w.e.RevokeLease(w.ctx, mint.ID(w.p), "")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
 	{name: "revocations count as reclaims", run: func(w *env) {
@@ -517,7 +518,7 @@ var operatorScenarios = []scenario{
 		w.settleTime()
 		w.release(k.one(id).Fence)
 		w.advance(time.Millisecond)
-		_, _, err = w.e.ChangePriority(w.ctx, id, 3, "me")
+		_, _, err = w.e.ChangePriority(w.ctx, id, 3)
 		w.no(err)
 		w.advance(time.Millisecond)
 		w.fail(k.one(id).Fence, "io")
@@ -535,7 +536,7 @@ var operatorScenarios = []scenario{
 			"created claimed delayed claimed released priority claimed attempt_ended claimed cancelled attempt_ended replayed claimed ended")
 		two := w.create()
 		for i := range 1010 {
-			_, _, err = w.e.ChangePriority(w.ctx, two, 1+i%2, "me")
+			_, _, err = w.e.ChangePriority(w.ctx, two, 1+i%2)
 			w.no(err)
 		}
 		w.check()

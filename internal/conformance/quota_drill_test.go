@@ -169,7 +169,7 @@ func (d *drill) end1(*asker) {
 			_, err = d.e.ReleaseExecution(d.ctx, f)
 			done = false
 		case 4:
-			_, err = d.e.RevokeLease(d.ctx, id, "", "op", "")
+			_, err = d.e.RevokeLease(d.ctx, id, "")
 			done = false
 		}
 		d.no(err)

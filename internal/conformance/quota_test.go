@@ -214,10 +214,10 @@ var quotaScenarios = []scenario{
 				})
 			},
 			"pause": func(*worker, engine.Grant) {
-				_, err := g.e.HoldExecution(w.ctx, id, "me", "")
+				_, err := g.e.HoldExecution(w.ctx, id)
 				w.no(err)
 				w.check()
-				_, err = g.e.UnholdExecution(w.ctx, id, "me")
+				_, err = g.e.UnholdExecution(w.ctx, id)
 				w.no(err)
 			},
 		} {

@@ -503,7 +503,7 @@ var timeoutScenarios = []scenario{
 		pass(time.Second)
 		c := w.claims(id)
 		seen() // somebody else holds it now
-		_, _, err := w.e.ChangePriority(w.ctx, id, 7, "op")
+		_, _, err := w.e.ChangePriority(w.ctx, id, 7)
 		w.no(err)
 		seen(told("priority", c.Fence, "0 7", "", "op"))
 		pass(time.Second)

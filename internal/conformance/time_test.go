@@ -630,7 +630,7 @@ func (w *env) state(code codes.Code, opts ...option) placed {
 	}
 	switch code {
 	case "R4f", "R4i":
-		_, err := w.e.HoldExecution(w.ctx, x.id, "op", "reason")
+		_, err := w.e.HoldExecution(w.ctx, x.id)
 		w.no(err)
 		w.check()
 	case "G1f", "G1i":

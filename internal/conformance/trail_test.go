@@ -33,13 +33,13 @@ func (w *env) noted(request, action string) context.Context {
 var trailScenarios = []scenario{
 	{name: "a change is kept with who made it, from where and why", run: func(w *env) {
 		id := w.create()
-		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id, "anna", "look first")
+		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id)
 		w.no(err)
 		w.check()
 		sameList(w, "the trail", w.notes(), "hold|x|anna|api 192.0.2.1|a b|7")
-		_, err = w.e.UnholdExecution(w.ctx, id, "bea") // nobody said that it is to be kept
+		_, err = w.e.UnholdExecution(trail.As(w.ctx, "bea", ""), id) // nobody said that it is to be kept
 		w.no(err)
-		_, _, err = w.e.ChangePriority(w.noted("r2", "set priority"), id, 9, "anna")
+		_, _, err = w.e.ChangePriority(w.noted("r2", "set priority"), id, 9)
 		w.no(err)
 		w.no(w.e.SetTags(w.noted("r3", "set tags"), id, map[string]string{"a.b": "c"}, nil))
 		w.check()
@@ -72,15 +72,15 @@ var trailScenarios = []scenario{
 	}},
 	{name: "what changes nothing leaves no note", run: func(w *env) {
 		id := w.create()
-		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id, "anna", "")
+		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id)
 		w.no(err)
 		w.unchanged("holding what is held", func() {
-			already, err := w.e.HoldExecution(w.noted("r2", "hold"), id, "anna", "")
+			already, err := w.e.HoldExecution(w.noted("r2", "hold"), id)
 			w.no(err)
 			same(w, "already", already, true)
 		})
 		w.unchanged("what is refused", func() {
-			if _, err := w.e.RevokeLease(w.noted("r3", "revoke"), id, "", "anna", ""); err == nil {
+			if _, err := w.e.RevokeLease(w.noted("r3", "revoke"), id, ""); err == nil {
 				w.Error("revoked what nobody runs")
 			}
 		})
@@ -88,28 +88,42 @@ var trailScenarios = []scenario{
 	{name: "a request that takes several calls leaves one note", run: func(w *env) {
 		ctx := w.noted("r1", "hold all")
 		for _, id := range w.createN(3) {
-			_, err := w.e.HoldExecution(ctx, id, "anna", "")
+			_, err := w.e.HoldExecution(ctx, id)
 			w.no(err)
 		}
 		w.check()
 		same(w, "notes", len(w.notes()), 1)
-		_, err := w.e.HoldExecution(w.noted("r2", "hold"), w.create(), "anna", "")
+		_, err := w.e.HoldExecution(w.noted("r2", "hold"), w.create())
 		w.no(err)
 		same(w, "notes of two requests", len(w.notes()), 2)
+	}},
+	{name: "a history keeps the first bytes of who asks and why, and no half characters", run: func(w *env) {
+		id := w.create()
+		ctx := trail.As(w.ctx, strings.Repeat("a", 63)+"éb", strings.Repeat("é", 300))
+		_, err := w.e.HoldExecution(ctx, id)
+		w.no(err)
+		history, err := w.e.ReadHistory(w.ctx, id)
+		w.no(err)
+		last := history[len(history)-1]
+		w.all("the entry", eq(last.By, strings.Repeat("a", 63)), eq(last.Reason, strings.Repeat("é", 128)),
+			eq(last.From, ""))
+		same(w, "notes", len(w.notes()), 0)
 	}},
 	{name: "a note that cannot be read is refused", run: func(w *env) {
 		id := ids.UUID(w.create()).String()
 		for _, given := range []string{proto + "\x1f", proto + "\x1fa\x1fb", proto + strings.Repeat("\x1f", 9),
+			proto + "\x1f1\x1f" + strings.Repeat("2", 257) + "\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
+			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f" + strings.Repeat("8", 1025) + "\x1f9",
 			"x\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
 			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto +
 				"\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
 			w.unchanged(given, func() {
-				same(w, given, w.fcall("ff_hold_execution", given, id, "anna", "").code, "invalid_input")
+				same(w, given, w.fcall("ff_hold_execution", given, id).code, "invalid_input")
 				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1", "x").code, "invalid_input")
 			})
 		}
 		same(w, "another protocol with a note", w.fcall("ff_hold_execution",
-			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "anna", "").code, "protocol_mismatch")
+			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id).code, "protocol_mismatch")
 	}},
 	{name: "who freezes a partition is noted", run: func(w *env) {
 		w.no(w.e.FreezePartition(w.noted("r1", "freeze"), w.p, "it moves"))

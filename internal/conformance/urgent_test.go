@@ -74,26 +74,26 @@ var urgentScenarios = []scenario{
 			switch way {
 			case "delay ended":
 				w.delay(f, time.Hour)
-				_, err := w.e.SetDelay(w.ctx, id, engine.DelayChange{By: "me"})
+				_, err := w.e.SetDelay(w.ctx, id, engine.DelayChange{})
 				w.no(err)
 			case "changed priority":
 				other := w.create(priority(2))
-				_, _, err := w.e.ChangePriority(w.ctx, id, 3, "me")
+				_, _, err := w.e.ChangePriority(w.ctx, id, 3)
 				w.no(err)
 				ear.silent() // lower than it was
-				_, _, err = w.e.ChangePriority(w.ctx, id, 1, "me")
+				_, _, err = w.e.ChangePriority(w.ctx, id, 1)
 				w.no(err)
-				_, _, err = w.e.ChangePriority(w.ctx, id, 2, "me")
+				_, _, err = w.e.ChangePriority(w.ctx, id, 2)
 				w.no(err)
 				ear.hears("2 1") // the older of two
-				_, _, err = w.e.ChangePriority(w.ctx, other, 8, "me")
+				_, _, err = w.e.ChangePriority(w.ctx, other, 8)
 				w.no(err)
 			case "resumed lane":
 				w.setLane("default", flowfabric.LanePaused, "")
-				_, _, err := w.e.ChangePriority(w.ctx, id, 10, "me")
+				_, _, err := w.e.ChangePriority(w.ctx, id, 10)
 				w.no(err)
 				w.cancel(w.create(priority(100)))
-				_, _, err = w.e.ChangePriority(w.ctx, id, 8, "me")
+				_, _, err = w.e.ChangePriority(w.ctx, id, 8)
 				w.no(err)
 				ear.silent()
 				w.setLane("default", flowfabric.LaneActive, "")
@@ -101,9 +101,9 @@ var urgentScenarios = []scenario{
 				w.complete(f, "")
 				w.replay(id, engine.Replay{Force: true})
 			case "held no more":
-				_, err := w.e.HoldExecution(w.ctx, id, "me", "")
+				_, err := w.e.HoldExecution(w.ctx, id)
 				w.no(err)
-				_, err = w.e.UnholdExecution(w.ctx, id, "me")
+				_, err = w.e.UnholdExecution(w.ctx, id)
 				w.no(err)
 			default:
 				w.frees(way, f, ear)

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // gateway brings an execution with gates into a state in which it waits.
@@ -66,12 +67,12 @@ func held(from codes.Code, came string) explained {
 		},
 		place: func(w *env, _ *placed) placed {
 			x := w.state(from)
-			_, err := w.e.HoldExecution(w.ctx, x.id, "anna", "look first")
+			_, err := w.e.HoldExecution(trail.As(w.ctx, "anna", "look first"), x.id)
 			w.no(err)
 			return x
 		},
 		move: func(w *env, x placed) {
-			_, err := w.e.UnholdExecution(w.ctx, x.id, "ben")
+			_, err := w.e.UnholdExecution(w.ctx, x.id)
 			w.no(err)
 			w.check()
 		}}

@@ -97,7 +97,7 @@ var whyWorkerScenarios = []scenario{
 		w.says(e, explain.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots",
 			"2 others in its queue are ahead of it")
 		w.counts(e, 2, 2)
-		w.no(func() error { _, _, err := w.e.ChangePriority(w.ctx, last, 5, "me"); return err }())
+		w.no(func() error { _, _, err := w.e.ChangePriority(w.ctx, last, 5); return err }())
 		w.says(w.why(last), explain.WhyWaitingNext)
 		w.worker(name).one(last)
 		w.says(w.why(last), explain.WhyActive, `"`+name+`"`)

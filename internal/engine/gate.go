@@ -244,14 +244,13 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 // HoldExecution keeps an execution that could be claimed from being handed out
 // (lua/admission/ff_hold_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
 // ErrNotFound.
-func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by,
-	reason string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String(), By: by, Reason: reason})
+func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
+	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String()})
 }
 
 // UnholdExecution lets it be handed out again (lua/admission/ff_unhold_execution.lua).
-func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: ids.UUID(id).String(), By: by})
+func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
+	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: ids.UUID(id).String()})
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition

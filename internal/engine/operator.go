@@ -34,18 +34,17 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
 // (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
 // are the priorities before and after. denied.NotActive for one that has ended.
-func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int,
-	by string) (old, now int, err error) {
+func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID,
+	priority int) (old, now int, err error) {
 	r, _, err := ask[wire.ChangePriorityReply](ctx, e, id.Partition(),
-		wire.ChangePriority{ID: ids.UUID(id).String(), Priority: priority, By: cut(by, limits.MaxName)})
+		wire.ChangePriority{ID: ids.UUID(id).String(), Priority: priority})
 	return r.Old, r.New, err
 }
 
 // DelayChange says until when an execution waits that waits for a time.
 type DelayChange struct {
-	Delay      time.Duration   // from now, rounded up to whole ms; 0 = claimable at once
-	Request    flowfabric.UUID // the same one is applied once; default a new one
-	By, Reason string
+	Delay   time.Duration   // from now, rounded up to whole ms; 0 = claimable at once
+	Request flowfabric.UUID // the same one is applied once; default a new one
 }
 
 // SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of
@@ -56,8 +55,7 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 		q.Request = mint.UUID()
 	}
 	return e.settled(ctx, id.Partition(), wire.SetDelay{ID: ids.UUID(id).String(),
-		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String(), By: cut(q.By, limits.MaxName),
-		Reason: cut(q.Reason, limits.MaxReason)})
+		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String()})
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
@@ -99,10 +97,10 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // counts as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own
 // repeats never take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when
 // nobody holds it.
-func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by,
-	reason string) (already bool, err error) {
+func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID,
+	session string) (already bool, err error) {
 	return e.settled(ctx, id.Partition(), wire.RevokeLease{ID: ids.UUID(id).String(), Session: session,
-		By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason), Request: uuid.NewString()})
+		Request: uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues

@@ -128,11 +128,11 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_change_priority", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.ChangePriority(ctx, sampleID, 5, "me")
+		_, _, err := e.ChangePriority(ctx, sampleID, 5)
 		return err
 	}},
 	{"ff_set_delay", func(ctx context.Context, e *Engine) error {
-		_, err := e.SetDelay(ctx, sampleID, DelayChange{By: "me"})
+		_, err := e.SetDelay(ctx, sampleID, DelayChange{})
 		return err
 	}},
 	{"ff_purge_execution",

@@ -27,7 +27,7 @@ type Engine interface {
 	// ReleaseExecution hands it back.
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	// RevokeLease gives up what was handed back too often: the tick requeues it, and that counts a reclaim.
-	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error)
+	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session string) (already bool, err error)
 }
 
 // Config says for whom a keeper keeps. Engine and Instance are required.

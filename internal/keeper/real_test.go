@@ -206,7 +206,7 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 		t.Fatal(err, reply)
 	}
 	revoked, others := reply.Held[0], reply.Held[1:]
-	if _, err := r.direct.RevokeLease(r.ctx, revoked.Fence().Execution, "", "op", "test"); err != nil {
+	if _, err := r.direct.RevokeLease(r.ctx, revoked.Fence().Execution, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.keeper.RenewNow(0) // as the ring does

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 const (
@@ -130,7 +131,8 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	kept := k.handedBack[m.Execution] >= maxReturns
 	k.mu.Unlock()
 	if kept {
-		_, err := k.cfg.Engine.RevokeLease(ctx, m.Execution, s.id, k.cfg.Instance, "it was handed back too often")
+		ctx := trail.As(ctx, k.cfg.Instance, "it was handed back too often")
+		_, err := k.cfg.Engine.RevokeLease(ctx, m.Execution, s.id)
 		if errors.Is(err, denied.NotActive) || errors.Is(err, denied.StaleLease) || errors.Is(err, denied.NoExecution) {
 			return nil // it left before
 		}

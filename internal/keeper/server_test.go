@@ -244,8 +244,8 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	return out, err
 }
 
-func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, _,
-	_ string) (already bool, err error) {
+func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID,
+	session string) (already bool, err error) {
 	return false, s.call(ctx, "revoke", func() error {
 		x := s.sessions[session]
 		if _, held := x.held[id]; !held {

@@ -203,13 +203,13 @@ var kinds = map[string]kind{
 		return p.AppendFrames(c.ID, c.Fence, model.Batch{First: c.Number2, Count: c.Count, Size: int(c.Number),
 			Modes: c.Modes, Base: c.Base, Document: c.Document + 2})
 	}, []int{0}}, // ids of frames are of the server's own clock
-	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number), c.Name} },
-		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number), c.Name) }, nil},
+	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number)} },
+		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number)) }, nil},
 	"set delay": {"ff_set_delay", func(c call) []string {
-		return []string{c.ID, text(c.Number), c.request(), c.Name, c.Value}
+		return []string{c.ID, text(c.Number), c.request()}
 	},
 		func(p *model.Partition, c call) model.Reply {
-			return p.SetDelay(c.ID, c.Number, c.request(), c.Name, c.Value)
+			return p.SetDelay(c.ID, c.Number, c.request())
 		}, nil},
 	"replay": {"ff_replay_execution", func(c call) []string {
 		steps := map[bool]string{false: "keep", true: "drop"}[c.Replay.Drop]
@@ -223,10 +223,10 @@ var kinds = map[string]kind{
 	"purge": {"ff_purge_execution", func(c call) []string { return []string{c.ID, text(c.Number)} },
 		func(p *model.Partition, c call) model.Reply { return p.Purge(c.ID, c.Number) }, nil},
 	"revoke": {"ff_revoke_lease", func(c call) []string {
-		return []string{c.ID, c.Session, c.Name, c.Value, c.request()}
+		return []string{c.ID, c.Session, c.request()}
 	},
 		func(p *model.Partition, c call) model.Reply {
-			return p.Revoke(c.ID, c.Session, c.Name, c.Value, c.request())
+			return p.Revoke(c.ID, c.Session, c.request())
 		}, nil},
 	"mark dead": {"ff_mark_session_dead", func(c call) []string { return []string{c.Session, c.Value} },
 		func(p *model.Partition, c call) model.Reply { return p.MarkDead(c.Session, c.Value) }, nil},

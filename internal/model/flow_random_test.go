@@ -774,14 +774,14 @@ func (x *flows) operate(what string, m *member) {
 		if m.code != "A1" {
 			return
 		}
-		already, e := x.s.e.RevokeLease(x.ctx, m.id, m.fence.Session, "me", "test")
+		already, e := x.s.e.RevokeLease(x.ctx, m.id, m.fence.Session)
 		if err = e; e == nil && !already {
 			m.code = "A3"
 		} else if m.holder.doubtful(x.o.now) {
 			err = nil
 		}
 	case "priority":
-		_, _, err = x.s.e.ChangePriority(x.ctx, m.id, x.upto(9), "me")
+		_, _, err = x.s.e.ChangePriority(x.ctx, m.id, x.upto(9))
 		if err != nil && m.code != "" && class(m.code) != 'w' {
 			err = nil
 		}

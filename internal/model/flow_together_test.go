@@ -178,7 +178,7 @@ func (c *crowd) operator(r *rand.Rand, calls int) {
 				}
 			}
 		case 4:
-			_, err := c.s.e.RevokeLease(c.ctx, id, "", "me", "test")
+			_, err := c.s.e.RevokeLease(c.ctx, id, "")
 			c.note("revoke", err)
 		case 5:
 			_, err := c.s.e.DrainFlows(c.ctx, partition)

@@ -173,7 +173,7 @@ func (x *death) recover(first *life, after int, how string) {
 		x.pass(lease)
 	default:
 		if how == "it is revoked" && (after == 5 || after == 6) {
-			_, err := x.s.e.RevokeLease(x.ctx, x.id, "", "me", "test")
+			_, err := x.s.e.RevokeLease(x.ctx, x.id, "")
 			x.no(err)
 			x.slots(2, 1)
 			x.tick()

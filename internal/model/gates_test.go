@@ -634,15 +634,15 @@ func (x *gateRun) operate() {
 				id = each
 			}
 		}
-		_, err = x.e.RevokeLease(x.ctx, id, "", "me", "test")
+		_, err = x.e.RevokeLease(x.ctx, id, "")
 		x.say("revoke %s: %v", id, err)
 		x.did["revoke"] += bool01(err == nil)
 	case 3:
-		_, err = x.e.HoldExecution(x.ctx, id, "me", "test")
+		_, err = x.e.HoldExecution(x.ctx, id)
 		x.say("hold %s: %v", id, err)
 		x.did["pause"] += bool01(err == nil)
 	case 4:
-		_, err = x.e.UnholdExecution(x.ctx, id, "me")
+		_, err = x.e.UnholdExecution(x.ctx, id)
 		x.say("unhold %s: %v", id, err)
 	case 5:
 		if w := x.workers[x.r.IntN(len(x.workers))]; w.number > 0 {
@@ -778,7 +778,7 @@ func (x *gateRun) drain() {
 		}
 		for _, id := range x.ids {
 			if strings.HasPrefix(x.code2(id), "R4") {
-				_, err := x.e.UnholdExecution(x.ctx, id, "me")
+				_, err := x.e.UnholdExecution(x.ctx, id)
 				x.at(id.Partition())
 				x.no(err)
 			}

@@ -8,11 +8,11 @@ import (
 )
 
 // ChangePriority reorders an execution that has not ended; it keeps its age.
-func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
+func (p *Partition) ChangePriority(id string, priority int) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || len(by) > limits.MaxName {
+	if !uuid(id) {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -31,11 +31,11 @@ func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
 }
 
 // SetDelay changes until when a delayed execution waits; 0 makes it claimable.
-func (p *Partition) SetDelay(id string, delay int64, request, by, reason string) Reply {
+func (p *Partition) SetDelay(id string, delay int64, request string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !uuid(request) || delay < 0 || len(by) > limits.MaxName || len(reason) > limits.MaxReason {
+	if !uuid(id) || !uuid(request) || delay < 0 {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -144,11 +144,11 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 
 // Revoke takes an execution from its holder; the tick requeues it. With a session, only
 // that holder's lease is taken. A request that was applied last takes nothing again.
-func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
+func (p *Partition) Revoke(id, session, request string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || len(session) > 64 || len(by) > limits.MaxName || len(reason) > limits.MaxReason {
+	if !uuid(id) || len(session) > 64 {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]

@@ -604,7 +604,7 @@ var goBugs = []Bug{
 		New: `x.DelayUntil = time.Time{}`,
 		By:  in("admin", "^TestScheduleSubmitsALargeFlowWithJitter$")},
 	{Name: "trail: a part of a change is a change", In: "internal/trail.With",
-		Old: `	if _, ok := ctx.Value(noteKey{}).(string); ok {
+		Old: `	if before, _ := ctx.Value(noteKey{}).(said); before.kept {
 		return ctx
 	}
 `,

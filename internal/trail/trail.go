@@ -15,7 +15,7 @@ import (
 // Note is what the audit trail keeps of a change.
 type Note struct {
 	Request   string // of the change: its calls count once in a partition
-	Action    string // what was done, such as cancel
+	Action    string // what was done, such as cancel; "" if the trail does not keep it, see As
 	On, Name  string // to what: execution, lane, …, and its id or name
 	Namespace string // in which that is; "" if it is in none, or not known
 	By, From  string // who, and from where
@@ -34,12 +34,20 @@ type Actor struct {
 const (
 	maxPart = 512
 	maxFrom = 128
+	maxBy   = 256 // the source of a signal is as long
+	maxWhy  = 1024
 )
 
 const separator = "\x1f"
 
 type actorKey struct{}
 type noteKey struct{}
+
+// said is a note as it stands behind the protocol number of a call.
+type said struct {
+	text string
+	kept bool // in the trail
+}
 
 // Acting says who acts.
 func Acting(ctx context.Context, a Actor) context.Context {
@@ -65,43 +73,61 @@ var here = sync.OnceValue(func() string {
 
 // With has what follows noted as one change. A change that is part of another one is that.
 func With(ctx context.Context, n Note) context.Context {
-	if _, ok := ctx.Value(noteKey{}).(string); ok {
+	if before, _ := ctx.Value(noteKey{}).(said); before.kept {
 		return ctx
 	}
 	a := ActorOf(ctx)
 	if a.By != "" {
 		n.By = a.By
 	}
-	n.From = cmp.Or(a.From, here())
+	if n.Action != "" {
+		n.From = cmp.Or(a.From, here())
+	}
 	if n.Namespace == "" {
 		n.Namespace = a.Namespace
 	}
 	if n.Request == "" {
 		n.Request = strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
 	}
-	return context.WithValue(ctx, noteKey{}, n.text())
+	return context.WithValue(ctx, noteKey{}, said{n.text(), n.Action != ""})
+}
+
+// As says by whom and why the calls that follow are made, for what else than the trail keeps that: a history, a log,
+// a record. They are no change that the trail keeps.
+func As(ctx context.Context, by, why string) context.Context {
+	return With(ctx, Note{By: by, Why: why})
 }
 
 // Of is the note as it stands behind the protocol number of a call; "" if there is none.
 func Of(ctx context.Context) string {
-	text, _ := ctx.Value(noteKey{}).(string)
-	return text
+	note, _ := ctx.Value(noteKey{}).(said)
+	return note.text
 }
 
 func (n Note) text() string {
-	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxPart), plain(n.From, maxFrom),
+	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxBy), plain(n.From, maxFrom),
 		plain(n.Action, 64), plain(n.On, 64),
-		plain(n.Name, maxPart), plain(n.Namespace, 64), plain(n.Why, maxPart), plain(n.Detail, maxPart)}, separator)
+		plain(n.Name, maxPart), plain(n.Namespace, 64), cut(unseparated(n.Why), maxWhy),
+		plain(n.Detail, maxPart)}, separator)
 }
 
 // plain is a text without control characters, of at most so many bytes.
 func plain(text string, most int) string {
-	text = strings.Map(func(r rune) rune { // first, for a byte that is no character takes three then
+	return cut(strings.Map(func(r rune) rune { // first, for a byte that is no character takes three then
 		if r < 0x20 || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, text)
+	}, text), most)
+}
+
+// unseparated is a text that may have several lines.
+func unseparated(text string) string {
+	return strings.NewReplacer(separator, " ", "\x00", " ").Replace(text)
+}
+
+// cut is a text of at most so many bytes.
+func cut(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
 	}

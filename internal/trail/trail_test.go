@@ -10,10 +10,10 @@ import (
 func TestNotes(t *testing.T) {
 	ctx := Acting(context.Background(), Actor{By: "token", From: "api ::1", Namespace: "blue"})
 	ctx = With(ctx, Note{Request: "r", Action: "cancel", On: "execution", Name: "a\x1fb\nc", By: "anna",
-		Why: strings.Repeat("é", 400), Detail: "7"})
+		Why: "first\n\x1f" + strings.Repeat("é", 600), Detail: "7"})
 	text, ok := strings.CutPrefix(Of(With(ctx, Note{Action: "part of it"})), separator)
 	n, parsed := Parse(text)
-	if !ok || !parsed || len(n.Why) > maxPart || !utf8.ValidString(n.Why) {
+	if !ok || !parsed || len(n.Why) > maxWhy || !utf8.ValidString(n.Why) || !strings.HasPrefix(n.Why, "first\n é") {
 		t.Fatalf("%q", text)
 	}
 	n.Why = ""
@@ -21,10 +21,21 @@ func TestNotes(t *testing.T) {
 		From: "api ::1", Detail: "7"}); n != want {
 		t.Errorf("%+v, want %+v", n, want)
 	}
+	if again := As(ctx, "otto", ""); Of(again) != Of(ctx) {
+		t.Error("a part of a change is made by somebody else")
+	}
+	as := As(context.Background(), strings.Repeat("é", 200), "why")
+	n, _ = Parse(strings.TrimPrefix(Of(as), separator))
+	if n.By != strings.Repeat("é", maxBy/2) || n.Why != "why" || n.From != "" || n.Action != "" {
+		t.Errorf("%+v", n)
+	}
+	if n, _ = Parse(strings.TrimPrefix(Of(With(as, Note{Action: "cancel"})), separator)); n.Action != "cancel" {
+		t.Errorf("%+v", n)
+	}
 	if Of(context.Background()) != "" {
 		t.Error("a note of nothing")
 	}
-	here, _ := Parse(strings.TrimPrefix(Of(With(context.Background(), Note{})), separator))
+	here, _ := Parse(strings.TrimPrefix(Of(With(context.Background(), Note{Action: "seal"})), separator))
 	if !strings.HasPrefix(here.From, "go") || here.Request == "" {
 		t.Errorf("%+v", here)
 	}

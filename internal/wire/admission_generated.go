@@ -379,15 +379,13 @@ func (a ClaimGranted) Append(to []string) []string {
 // handed out, until ff_unhold_execution. Others are refused: one that runs, is suspended or delayed, waits for
 // others, or has ended.
 type HoldExecution struct {
-	ID     string
-	By     string // 0..64 bytes
-	Reason string // 0..256 bytes
+	ID string
 }
 
 func (HoldExecution) Function() string { return "ff_hold_execution" }
 
 func (a HoldExecution) Append(to []string) []string {
-	to = append(to, a.ID, a.By, a.Reason)
+	to = append(to, a.ID)
 	return to
 }
 
@@ -1073,13 +1071,12 @@ func (x *UndoUsageReply) Read(r *Reader) {
 // its old place; one that was put off meanwhile, when that is over.
 type UnholdExecution struct {
 	ID string
-	By string // 0..64 bytes
 }
 
 func (UnholdExecution) Function() string { return "ff_unhold_execution" }
 
 func (a UnholdExecution) Append(to []string) []string {
-	to = append(to, a.ID, a.By)
+	to = append(to, a.ID)
 	return to
 }
 

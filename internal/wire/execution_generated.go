@@ -84,13 +84,12 @@ func (x *CancelExecutionReply) Read(r *Reader) {
 type ChangePriority struct {
 	ID       string
 	Priority int
-	By       string // 0..64 bytes
 }
 
 func (ChangePriority) Function() string { return "ff_change_priority" }
 
 func (a ChangePriority) Append(to []string) []string {
-	to = append(to, a.ID, number(a.Priority), a.By)
+	to = append(to, a.ID, number(a.Priority))
 	return to
 }
 
@@ -362,14 +361,12 @@ type SetDelay struct {
 	ID      string
 	Delay   time.Duration // 0..315360000000 ms
 	Request string
-	By      string // 0..64 bytes
-	Reason  string // 0..1024 bytes
 }
 
 func (SetDelay) Function() string { return "ff_set_delay" }
 
 func (a SetDelay) Append(to []string) []string {
-	to = append(to, a.ID, millis(a.Delay), a.Request, a.By, a.Reason)
+	to = append(to, a.ID, millis(a.Delay), a.Request)
 	return to
 }
 

@@ -183,15 +183,13 @@ func (x *RegisterWorkerReply) Read(r *Reader) {
 type RevokeLease struct {
 	ID      string
 	Session string // 0..64 bytes
-	By      string // 0..64 bytes
-	Reason  string // 0..1024 bytes
 	Request string
 }
 
 func (RevokeLease) Function() string { return "ff_revoke_lease" }
 
 func (a RevokeLease) Append(to []string) []string {
-	to = append(to, a.ID, a.Session, a.By, a.Reason, a.Request)
+	to = append(to, a.ID, a.Session, a.Request)
 	return to
 }
 

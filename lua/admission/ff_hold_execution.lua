@@ -2,11 +2,11 @@
 -- ff_unhold_execution. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
 -- Flags:   allow-oom
 -- Go:      Engine.HoldExecution
--- Args:    protocol id:id by:bytes(64) reason:bytes(256)
+-- Args:    protocol id:id
 -- Replies: OK code:code; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_hold_execution(ctx, q)
-  local id, by, reason = q.id, q.by, q.reason
+  local id = q.id
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if core.paused(c) then return reply.already(c.state) end
@@ -21,7 +21,7 @@ local function ff_hold_execution(ctx, q)
     indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end
   redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)
-  history.add(ctx, c, id, 'paused', by, reason)
+  history.add(ctx, c, id, 'paused', trail.by(ctx), trail.why(ctx, 256))
   core.announce(ctx, c, id, code)
   flow.apply(ctx)
   return reply.ok(code)

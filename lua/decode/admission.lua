@@ -208,17 +208,9 @@ end
 function decode.ff_hold_execution(argv)
   local q = {
     id = argv[2],
-    by = argv[3],
-    reason = argv[4],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
   end
   return q
 end
@@ -745,13 +737,9 @@ end
 function decode.ff_unhold_execution(argv)
   local q = {
     id = argv[2],
-    by = argv[3],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   return q
 end

@@ -25,16 +25,12 @@ function decode.ff_change_priority(argv)
   local q = {
     id = argv[2],
     priority = args.signed(argv[3]),
-    by = argv[4],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
   end
   if not q.priority then
     return nil, reply.err('invalid_input', 'priority: a whole number')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   return q
 end
@@ -176,8 +172,6 @@ function decode.ff_set_delay(argv)
     id = argv[2],
     delay = args.int(argv[3], 0, 315360000000),
     request = argv[4],
-    by = argv[5],
-    reason = argv[6],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
@@ -187,12 +181,6 @@ function decode.ff_set_delay(argv)
   end
   if not args.id(q.request) then
     return nil, reply.err('invalid_input', 'request: 36 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
   end
   return q
 end

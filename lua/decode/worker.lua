@@ -86,21 +86,13 @@ function decode.ff_revoke_lease(argv)
   local q = {
     id = argv[2],
     session = argv[3],
-    by = argv[4],
-    reason = argv[5],
-    request = argv[6],
+    request = argv[4],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
   end
   if not q.session or #q.session > 64 then
     return nil, reply.err('invalid_input', 'session: at most 64 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
   end
   if not args.id(q.request) then
     return nil, reply.err('invalid_input', 'request: 36 bytes')

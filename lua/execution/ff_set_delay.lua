@@ -4,7 +4,7 @@
 -- applied once.
 -- Flags:   allow-oom
 -- Go:      Engine.SetDelay
--- Args:    protocol id:id delay:ms(0..315360000000) request:id by:bytes(64) reason:bytes(1024)
+-- Args:    protocol id:id delay:ms(0..315360000000) request:id
 -- Replies: OK; ALREADY_SATISFIED
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_set_delay(ctx, q)
@@ -28,7 +28,8 @@ local function ff_set_delay(ctx, q)
     record.set(ctx, id, 'state', code)
     record.clear(ctx, id, 'delay_until')
   end
-  history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. q.by, q.reason)
+  history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. trail.by(ctx),
+    trail.why(ctx, 1024))
   if delay == 0 then core.announce(ctx, c, id, code) end
   flow.apply(ctx)
   return reply.ok()

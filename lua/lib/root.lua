@@ -9,7 +9,7 @@
 --   spaces  set when there is, or was, work of several namespaces
 --   mixed   set when there is, or was, work of several lanes; claims alone read it
 --   feed    what is recorded in the feed and until when, or false
---   note    who asks and why, if the trail is to keep it
+--   note    who asks and why (lib/trail.lua), if that was said
 -- A missing root is an error, never created on demand.
 local root = {}
 

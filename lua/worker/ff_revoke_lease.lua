@@ -2,11 +2,11 @@
 -- lost work. With a session, only that holder's lease is taken. A repeated request does not take the next holder's.
 -- Flags:   allow-oom
 -- Go:      Engine.RevokeLease
--- Args:    protocol id:id session:bytes(64) by:bytes(64) reason:bytes(1024) request:id
+-- Args:    protocol id:id session:bytes(64) request:id
 -- Replies: OK "revoked" session:text epoch:n; ALREADY_SATISFIED why:already_revoked|already_expired
 -- Errors:  @root invalid_input execution_not_found execution_not_active stale_lease
 local function ff_revoke_lease(ctx, q)
-  local id, holder, by, reason, request = q.id, q.session, q.by, q.reason, q.request
+  local id, holder, request = q.id, q.session, q.request
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if c.state == 'A3' or c.revoke_request == request then return reply.already('already_revoked') end
@@ -16,7 +16,7 @@ local function ff_revoke_lease(ctx, q)
 
   record.set(ctx, id, 'state', 'A3', 'revoke_request', request)
   if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
-  history.add(ctx, c, id, 'revoked', by, reason)
+  history.add(ctx, c, id, 'revoked', trail.by(ctx), trail.why(ctx, 1024))
   settle.fold(ctx, c, id, 'interrupted_reclaimed', 'lease_revoked', '')
   indexes.unhold(ctx, c.session, id)
   -- a deadline stands when the clock steps back
