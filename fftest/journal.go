@@ -33,13 +33,11 @@ var writes = sync.OnceValue(func() map[string]bool {
 })
 
 // The arguments of ff_record_step: FCALL function 1 root protocol id session claim epoch attempt name value; those of
-// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode
-// after rest park.
+// ff_suspend_execution are the same up to the attempt: … suspension request name.
 const (
 	argExecution = 5
 	argStep      = 10
 	argWait      = 12
-	argPark      = 14
 )
 
 // crash is where a worker is to die. The zero value: nowhere. A worker polls for work while its handlers write, so only
@@ -139,10 +137,6 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	case "ff_record_step":
 		if len(args) > argStep {
 			j.events = append(j.events, event{stepRecorded, args[argExecution], args[argStep]})
-		}
-	case "ff_wait_children":
-		if len(args) > argPark && args[argPark] == "1" { // else children were made, and more of them follow
-			j.events = append(j.events, event{kind: runRecorded, name: function})
 		}
 	case "ff_continue_execution":
 		j.events = append(j.events, event{kind: runContinued, name: function})

@@ -151,7 +151,7 @@ func (s *ChildSet) request(q flowplan.Parent) (engine.ChildWait, error) {
 	if err == nil {
 		err = s.checkOthers()
 	}
-	w := engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave, Park: true,
+	w := engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave,
 		Children: members}
 	for _, o := range s.others {
 		w.Others = append(w.Others, engine.ChildOutcome{ID: o.id, Node: o.name, Cancel: o.cancel})

@@ -33,7 +33,7 @@ type answer struct {
 // childWait, returned by a handler, asks to wait for children.
 type childWait struct {
 	wait  engine.ChildWait
-	until *waitwords.Wanted // a suspension with the children in its condition; nil: the children alone
+	until *waitwords.Wanted // a suspension with the children in its condition
 }
 
 func (e *childWait) Error() string { return "wait for children " + e.wait.Name }

@@ -19,12 +19,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // outcomes is a step that keeps how one child ended.
 func outcomes(id flowfabric.ExecutionID, node string) []byte {
 	return []byte(ids.UUID(id).String() + ",s,2," + node)
 }
+
+// untilEnded is the suspension that ends with the children.
+var untilEnded = &waitwords.Wanted{Name: "w", Reason: "waiting_for_children", Behaviour: "fail",
+	Condition: waitwords.ChildrenCondition}
 
 // What the error of a wait for children makes of a run, also beside what else a handler can ask for.
 func TestChildrenOutcomes(t *testing.T) {
@@ -43,7 +48,8 @@ func TestChildrenOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, waits := waitsOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
-				err := handler.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst}, nil)
+				err := handler.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst},
+					untilEnded)
 				if !handler.IsWait(fmt.Errorf("x: %w", err)) || handler.IsWait(io.EOF) {
 					t.Error("IsChildWait")
 				}
@@ -119,7 +125,7 @@ func TestChildrenOfPasses(t *testing.T) {
 			if err != nil || answered {
 				return fmt.Sprint(answered), err
 			}
-			return "", handler.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
+			return "", handler.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, untilEnded)
 		})
 	if out := bound.Run(context.Background(), task); out.Kind != codes.OutcomeChildren {
 		t.Errorf("%+v", out)

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 var (
@@ -205,7 +206,7 @@ func TestWaitAsks(t *testing.T) {
 	})
 	q := waits.Children()
 	if out.Kind != codes.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess ||
-		!q.Leave || !q.Park || len(q.Children) != 2 {
+		!q.Leave || q.Until == nil || q.Until.Condition != waitwords.ChildrenCondition || len(q.Children) != 2 {
 		t.Fatalf("%+v", out)
 	}
 	b := q.Children[1]

@@ -27,7 +27,7 @@ type Outcome struct {
 	//	abandon        settles nothing: the execution is no longer this worker's, or its deadline has passed and the
 	//	               server ends it by itself; a worker that still holds it should release it
 	//	suspend        gives up the lease until the wait of the run is answered; the attempt goes on then
-	//	wait_children  makes the children of the run and gives up the lease until enough of them have ended
+	//	wait_children  makes the children of the run and suspends it until enough of them have ended
 	//	block          puts the attempt back into its queue, which a budget closes: Err is its [*OverBudgetError]
 	//	continue       starts the execution anew with Input
 	Kind   string
@@ -143,16 +143,13 @@ func suspended(t *Task, wanted *waitwords.Wanted, err error) Outcome {
 	return Outcome{Kind: codes.OutcomeSuspend, Err: err}
 }
 
-// waitsForChildren is the outcome of a handler that waits for children, and perhaps for something else.
+// waitsForChildren is the outcome of a handler that waits for children.
 func waitsForChildren(t *Task, wanted *childWait, err error) Outcome {
-	q := wanted.wait
-	if wanted.until != nil {
-		out := suspended(t, wanted.until, err)
-		if out.Kind != codes.OutcomeSuspend {
-			return out
-		}
-		q.Until, q.Park = (*taskWaits)(t).Suspension(), false
+	q, out := wanted.wait, suspended(t, wanted.until, err)
+	if out.Kind != codes.OutcomeSuspend {
+		return out
 	}
+	q.Until = (*taskWaits)(t).Suspension()
 	t.asksFor(waiting{children: &q})
 	return Outcome{Kind: codes.OutcomeChildren, Err: err}
 }

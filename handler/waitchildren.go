@@ -27,17 +27,17 @@ import (
 // execution fails for good with category suspend_refused, as it does for other things that the server refuses. An
 // execution that is in no flow starts one.
 //
-// A set with a flow.Other is a suspension, as with options. The executions that the handler did not make are looked at
-// in the first run: flowfabric.ErrNotFound or ErrResultPurged for one that does not exist or was purged,
-// ErrInvalidInput for the execution itself (code self_referencing_edge) and for one that waits for it
-// (cycle_detected), ErrLimit for one that 1,000 executions wait for. These are permanent failures of a handler that
-// returns them. A longer circle is not seen: give such waits a limit.
+// The execution is suspended, as by [Await], under the name of the set: operators can resume it, and no other wait of
+// the handler may have that name. Executions of a flow.Other are looked at in the first run: flowfabric.ErrNotFound or
+// ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself (code
+// self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one that 1,000 executions wait
+// for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a
+// limit.
 //
-// Options are suspend.Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
-// the execution is suspended, as by [Await]: operators can resume it, and the wait has a place in lists of suspended
-// executions. That costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open
-// children unless flow.Leave is said. With suspend.OnTimeout(suspend.Resume) the handler runs again, WaitChildren
-// returns flowfabric.ErrWaitTimeout, and [ChildOutcome] and [ChildResult] tell how each child was at the limit.
+// Options are suspend.Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. A time
+// limit without OnTimeout ends the execution failed, and cancels the open children unless flow.Leave is said. With
+// suspend.OnTimeout(suspend.Resume) the handler runs again, WaitChildren returns flowfabric.ErrWaitTimeout, and
+// [ChildOutcome] and [ChildResult] tell how each child was at the limit.
 //
 // Errors: flowfabric.ErrWaitTimeout; ErrNoSignal when an operator resumed the execution before enough children had
 // ended, whose outcomes tell then; everything that flow.Flow.Err finds in the set, as a permanent failure;
@@ -45,9 +45,6 @@ import (
 // step; code task_consumed after the handler returned; the context's cause.
 func (t *Task) WaitChildren(ctx context.Context, set *flow.ChildSet, opts ...suspend.Option) (err error) {
 	defer func() { err = denied.Last(err) }()
-	if p := t.planOf(set); len(opts) == 0 && !p.Others {
-		return t.waitPlain(ctx, p)
-	}
 	r, err := t.WaitChildrenOr(ctx, set, suspend.Operator(), opts...)
 	if err == nil && r.Cause == suspend.CauseOperator {
 		err = fmt.Errorf("children %s: %w", r.Name, flowfabric.ErrNoSignal)
@@ -92,25 +89,6 @@ func (t *Task) planOf(set *flow.ChildSet) flowplan.Children {
 	return set.Plan(flowplan.Parent{Execution: t.ID(), Continues: t.Continues(), Namespace: t.Namespace()})
 }
 
-// waitPlain waits for the children alone, for ever.
-func (t *Task) waitPlain(ctx context.Context, p flowplan.Children) error {
-	_, answered, err := t.kids.ask(ctx, p.Wait)
-	if err != nil {
-		return fmt.Errorf("children %s: %w", p.Wait, err)
-	}
-	if answered {
-		return nil
-	}
-	q, err := t.askedChildren(ctx, p)
-	if err != nil {
-		return err
-	}
-	if len(q.Children) == 0 {
-		return nil
-	}
-	return t.kids.want(q, nil)
-}
-
 // childrenEnded tells what ended a wait for children or something else, if it is over.
 func (t *Task) childrenEnded(ctx context.Context, p flowplan.Children) (r suspend.Result, over bool, err error) {
 	outcomes, answered, err := t.kids.ask(ctx, p.Wait)
@@ -124,7 +102,7 @@ func (t *Task) childrenEnded(ctx context.Context, p flowplan.Children) (r suspen
 	if !answered {
 		return r, false, nil
 	}
-	if answer == nil { // it was waited for without anything else, by another version of the handler say
+	if answer == nil {
 		return suspend.Result{Name: p.Wait, Cause: suspend.CauseChildren}, true, nil
 	}
 	r = *answer

@@ -108,14 +108,12 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 			q.Others[i].Node, q.Others[i].Cancel = o.Name, o.Cancel
 		}
 	}
-	q.Park = until == nil
-	batches := engine.Batches(q.Children) // the last call parks
-	for i, batch := range batches {
+	for _, batch := range engine.Batches(q.Children) {
 		part := q
-		part.Children, part.Park = batch, q.Park && i == len(batches)-1
-		r, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, part)
-		if err != nil || r.Parked || r.Satisfied {
-			return c.childrenAnswer(r, err)
+		part.Children = batch
+		made, err := c.h.conn.Engine.MakeChildren(c.ctx(), f, part)
+		if err != nil || made.Over {
+			return c.childrenAnswer(made, err)
 		}
 	}
 	if err := c.h.conn.Engine.WaitOthers(c.ctx(), f, q); err != nil {
@@ -127,11 +125,8 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 // anything is a kind of which only the bytes of a result are wanted.
 var anything = handler.Define[[]byte, []byte]("any")
 
-// until is what else ends a wait for children; nil if nothing does, and it is no wait for others.
+// until is the suspension that ends with the children, or with something else.
 func (b *childrenBody) until() (*waitwords.Wanted, error) {
-	if len(b.Others) == 0 && b.ending == (ending{}) {
-		return nil, nil
-	}
 	cond := suspend.Operator()
 	if b.Until != nil {
 		if b.Until.Mailbox != "" || b.Until.Operator || b.Until.Timeout {
@@ -162,21 +157,21 @@ func (c *call) childrenOr(f flowfabric.Fence, q engine.ChildWait, until *waitwor
 	if err != nil || !r.Satisfied {
 		return &childrenAnswer{Parked: true}, err
 	}
-	q.Children, q.Park = nil, true // asks for what was recorded
-	kids, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, q)
-	out, err := c.childrenAnswer(kids, err)
+	q.Children = nil // asks for what was recorded
+	made, err := c.h.conn.Engine.MakeChildren(c.ctx(), f, q)
+	out, err := c.childrenAnswer(made, err)
 	if err == nil {
 		out.Answer = &r.Resume
 	}
 	return out, err
 }
 
-func (c *call) childrenAnswer(r engine.ChildrenReply, err error) (*childrenAnswer, error) {
+func (c *call) childrenAnswer(made engine.MadeChildren, err error) (*childrenAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcomes, err := c.outcomes(r.Outcomes)
-	return &childrenAnswer{Parked: r.Parked, Outcomes: outcomes}, err
+	outcomes, err := c.outcomes(made.Outcomes)
+	return &childrenAnswer{Outcomes: outcomes}, err
 }
 
 // outcomes adds the results to how children ended, as far as there is room.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -14,35 +15,33 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// children makes the calls of a handler that waits for children. It returns true when the wait is over already: the
-// hold is kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the
-// attempt waits, or why not.
+// children makes the calls of a handler that waits for children: they are made, and the execution is suspended. It
+// returns true when the wait is over already: the hold is kept and the handler runs again, told by resume. Else it
+// leaves in outcome what is to be settled: that the attempt waits, or why not.
 func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
 	}
 	q := waits.Children()
-	if q == nil {
+	if q == nil || q.Until == nil {
 		*outcome = refusedOutcome("wait for children", errNothingToWaitFor)
 		return false
 	}
-	reply, err := j.waited(*q)
-	if err == nil && len(q.Others) > 0 && !reply.Satisfied {
+	made, err := j.made(*q)
+	if err == nil && len(q.Others) > 0 && !made.Over {
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) error {
 			return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q)
 		})
 	}
 	switch {
-	case err == nil && reply.Satisfied:
-		waits.Answered(q.Name, reply.Outcomes)
+	case err == nil && made.Over:
+		waits.Answered(q.Name, made.Outcomes)
 		*resume = nil
 		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
-	case err == nil && q.Until != nil:
-		return j.suspendOn(q.Until, outcome, waits, resume) && j.outcomes(outcome, waits, q.Name)
 	case err == nil:
-		*outcome = handler.Outcome{Kind: codes.OutcomeChildren, Err: outcome.Err}
+		return j.suspendOn(q.Until, outcome, waits, resume) && j.outcomes(outcome, waits, q.Name)
 	case errors.Is(err, denied.FlowCancelled): // whatever its policy says of those that run: it lets nobody wait
 		*outcome = handler.Outcome{Kind: codes.OutcomeCancel, Reason: "wait for children: the flow was cancelled",
 			Err: err}
@@ -65,39 +64,38 @@ func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **sus
 
 // outcomes asks how the children of a wait were that a suspension ended at once. It returns false when nobody answers.
 func (j *job) outcomes(outcome *handler.Outcome, waits tasks.Waits, name string) bool {
-	// it was recorded: nothing is waited for
-	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true})
+	made, err := j.made(engine.ChildWait{Name: name, Mode: engine.WaitAll})
+	if err == nil && !made.Over {
+		err = fmt.Errorf("%w: the wait for children %s is over and has no outcomes", flowfabric.ErrNotFound, name)
+	}
 	if err != nil {
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false
 	}
-	waits.Answered(name, reply.Outcomes)
+	waits.Answered(name, made.Outcomes)
 	return true
 }
 
-// waited makes the children, a batch a call, each until it is answered; the last call gives up the lease.
-func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error) {
+// made makes the children, a batch a call, each until it is answered; without any it asks for what was recorded.
+func (j *job) made(q engine.ChildWait) (made engine.MadeChildren, err error) {
 	batches := engine.Batches(q.Children)
-	if len(batches) == 0 && !q.Park { // it waits for others alone
-		return reply, nil
-	}
-	if len(batches) == 0 { // asked for what was recorded
+	if len(batches) == 0 {
 		batches = [][]engine.FlowMember{nil}
 	}
-	for i, batch := range batches {
+	for _, batch := range batches {
 		call, refused := q, error(nil)
-		call.Children, call.Park = batch, i == len(batches)-1 && q.Park
+		call.Children = batch
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
-			if reply, err = j.jobs.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
+			if made, err = j.jobs.store.MakeChildren(ctx, j.held.Fence(), call); turnedAway(err) {
 				refused, err = err, nil // an answer: to hold on until it changes would take a slot
 			}
 			return err
 		})
-		if err = errors.Join(err, refused); err != nil {
-			return reply, err
+		if err = errors.Join(err, refused); err != nil || made.Over {
+			return made, err
 		}
 	}
-	return reply, nil
+	return made, nil
 }
 
 // turnedAway reports that children were refused for a reason that may pass.

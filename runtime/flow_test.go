@@ -500,7 +500,7 @@ func TestChildrenMisuse(t *testing.T) {
 			set = flow.Children("w")
 			flow.Child(set, "c", echo, fmt.Sprint(n.Add(1)))
 			if task.Attempt() == 1 { // made, and then the attempt fails
-				if _, err := w.engine.WaitChildren(ctx, task.Fence(),
+				if _, err := w.engine.MakeChildren(ctx, task.Fence(),
 					engine.ChildWait{Name: "w", Mode: engine.WaitAll, Children: []engine.FlowMember{{
 						NewExecution: engine.NewExecution{ID: task.ID().Child("w", "c"),
 							Start: flowfabric.Start{Namespace: "default",

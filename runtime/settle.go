@@ -104,8 +104,6 @@ func (j *job) send(o handler.Outcome) error {
 			return j.settled(err, "cancel", "")
 		case codes.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
 			return j.settled(nil, "suspend", "")
-		case codes.OutcomeChildren: // likewise
-			return j.settled(nil, "wait_children", "")
 		case codes.OutcomeRelease, codes.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
 			_, err := j.jobs.store.ReleaseExecution(ctx, fence)
 			return j.settled(err, "release", "")

@@ -39,7 +39,7 @@ type settler interface {
 	ContinueExecution(ctx context.Context, fence flowfabric.Fence, input []byte) (already bool, err error)
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
-	WaitChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.ChildrenReply, error)
+	MakeChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.MadeChildren, error)
 	WaitOthers(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) error
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 		cancellation engine.Cancellation) (already bool, err error)

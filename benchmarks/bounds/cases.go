@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
@@ -215,13 +216,17 @@ func cancelled(b *bench) {
 	})
 }
 
-func (b *bench) children(parent flowfabric.ExecutionID, park bool, first, n int) engine.ChildrenReply {
-	q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: park}
+func (b *bench) children(parent flowfabric.ExecutionID, park bool, first, n int) childtest.Waited {
+	q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll}
 	for i := first; i < first+n; i++ {
 		name := fmt.Sprint("child", i)
 		q.Children = append(q.Children, engine.FlowMember{NewExecution: b.item(parent.Child("wait", name)), Node: name})
 	}
-	out, err := b.e.WaitChildren(b.ctx, b.fences[parent], q)
+	do := childtest.Make
+	if park {
+		do = childtest.Wait
+	}
+	out, err := do(b.ctx, b.e, b.fences[parent], q)
 	b.no(err)
 	return out
 }

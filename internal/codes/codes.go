@@ -18,9 +18,8 @@ const (
 	ReclaimBackoff     = "R2r" // workers were lost while they ran it, and it pauses before the next one gets it
 	ResumeDelay        = "R2c"
 
-	BlockedFirst       = "R3f" // a member of a flow that waits for others
-	BlockedReplay      = "R3p" // … in order to run again
-	BlockedInterrupted = "R3i" // it waits for children; the paused attempt goes on
+	BlockedFirst  = "R3f" // a member of a flow that waits for others
+	BlockedReplay = "R3p" // … in order to run again
 
 	HeldFirst       = "R4f" // an operator keeps it from being handed out
 	HeldRetry       = "R4t"
@@ -61,7 +60,7 @@ const (
 func All() []string {
 	return []string{
 		WaitingFirst, WaitingRetry, WaitingReplay, WaitingInterrupted, WaitingReclaim, DelayedFirst, DelayedInterrupted,
-		RetryBackoff, ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, HeldFirst,
+		RetryBackoff, ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, HeldFirst,
 		HeldRetry, HeldReplay, HeldInterrupted, HeldReclaim, GrantedFirst, GrantedRetry, GrantedReplay,
 		GrantedInterrupted, GrantedReclaim, Active, LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval,
 		AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy, AwaitingBudget, AwaitingChildren, Completed,

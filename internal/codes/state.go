@@ -58,7 +58,6 @@ var projections = func() map[Code]State {
 
 	for code, attempt := range map[Code]string{
 		BlockedFirst: "pending_first_attempt", BlockedReplay: "pending_replay_attempt",
-		BlockedInterrupted: "attempt_interrupted",
 	} {
 		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_dependencies",
 			State: shown(flowfabric.WaitingChildren, "waiting_for_children")})

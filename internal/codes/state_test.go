@@ -28,8 +28,6 @@ var rows = map[codes.Code][7]string{
 		"waiting_children"},
 	"R3p": {"runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", "pending_replay_attempt",
 		"waiting_children"},
-	"R3i": {"runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", "attempt_interrupted",
-		"waiting_children"},
 	"R4f": {"runnable", "unowned", "blocked_by_operator", "held_by_operator", "none", "pending_first_attempt",
 		"waiting"},
 	"G1f": {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_first_attempt", "waiting"},

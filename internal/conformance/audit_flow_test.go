@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -61,13 +62,13 @@ func (w *env) shapes() shapes {
 	s.parent = w.create(kind("node"))
 	k := s.ended.w
 	parent := k.one(s.parent)
-	wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true}
+	wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll}
 	for _, name := range []string{"x", "y", "z"} {
 		x := w.item(kind("node"))
 		x.ID = s.parent.Child("wait", name)
 		wait.Children = append(wait.Children, engine.FlowMember{NewExecution: x, Node: name})
 	}
-	_, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
+	_, err := childtest.Wait(w.ctx, w.e, parent.Fence, wait)
 	w.no(err)
 	family := &graph{env: w, id: flowfabric.FlowID(s.parent), w: k}
 	family.complete(family.claim()["x"], "x")
@@ -322,7 +323,7 @@ var auditFlowScenarios = []scenario{
 		f := g.w.one(id).Fence
 		x := w.item(kind("other"))
 		x.ID = id.Child("wait", "x")
-		_, err := w.e.WaitChildren(w.ctx, f, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+		_, err := childtest.Wait(w.ctx, w.e, f, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{{NewExecution: x, Node: "x"}}})
 		w.no(err)
 		w.editRecord(ids.UUID(id), func(f fields) { delete(f, "wt") })
@@ -484,7 +485,7 @@ var auditFlowScenarios = []scenario{
 		w.shapes()
 		w.quiet = false
 		p := w.describe()
-		w.all("sets", eq(p.Blocked.Count, 7), eq(p.Flows.Count, 6), eq(p.FlowDue.Count, 1), eq(p.Backlog.Count, 1))
+		w.all("sets", eq(p.Blocked.Count, 6), eq(p.Flows.Count, 6), eq(p.FlowDue.Count, 1), eq(p.Backlog.Count, 1))
 		same(w, "tally", p.FlowTotals, flowfabric.Totals{Completed: 1, Failed: 1, Skipped: 1})
 		w.all("behind", eq(time.Duration(p.Behind) <= time.Second, true), eq(p.Lag, 0))
 		w.advance(time.Minute)

@@ -525,7 +525,8 @@ func (w *env) populate(n int) (without []string) {
 	defer func() { w.hands = false }()
 	codes := []codes.Code{"T4n", "T4", "R1r", "R2r"} // those that move the clock come first
 	for _, code := range reachable {
-		if code != "A2" && !slices.Contains(codes, code) && code[:2] != "R3" && code[:2] != "G1" && code != "T5n" {
+		if code != "A2" && !slices.Contains(codes, code) && code[:2] != "R3" && code != "S8" && code[:2] != "G1" &&
+			code != "T5n" {
 			codes = append(codes, code)
 		}
 	}

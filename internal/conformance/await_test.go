@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
@@ -354,7 +355,7 @@ var awaitScenarios = []scenario{
 		s := x.sleeps()
 		same(w, "satisfied", s.Satisfied, true)
 		w.code(x.id, "A1")
-		r, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true})
+		r, err := childtest.Wait(w.ctx, w.e, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll})
 		w.no(err)
 		w.all("outcomes", eq(r.Satisfied, true),
 			eqDeep(outcomeWords(r.Outcomes), map[string]string{"a": "completed", "b": "failed"}))
@@ -475,7 +476,7 @@ var awaitScenarios = []scenario{
 			same(w, how+": it is awaited", len(other.hash(other.k.Awaiting(ids.UUID(a)))), 1)
 			switch how {
 			case "other wait":
-				_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
+				_, err := childtest.Wait(w.ctx, w.e, x.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 					Children: []engine.FlowMember{w.child(x.id, "second", "k")}})
 				w.no(err)
 			case "completed":
@@ -679,7 +680,7 @@ var awaitScenarios = []scenario{
 		other := w.neighbour()
 		a, b := other.create(lane("a")), other.create(lane("b"))
 		f := w.family()
-		f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "kid")
+		f.make(firstOf, "kid")
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitFirst, CancelRemaining: true,
 			Others: []engine.ChildOutcome{{ID: a, Node: "a"}, {ID: b, Node: "b"}}}
 		w.no(w.e.WaitOthers(w.ctx, f.fence, q))

@@ -1,11 +1,13 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -15,14 +17,26 @@ import (
 )
 
 // of waits for children, as changed, under the name wait; those that are named are made.
-func (f *family) of(change func(*engine.ChildWait), names ...string) engine.ChildrenReply {
+func (f *family) of(change func(*engine.ChildWait), names ...string) childtest.Waited {
 	f.Helper()
-	q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true}
+	return f.by(childtest.Wait, change, names...)
+}
+
+// make makes children for that wait.
+func (f *family) make(change func(*engine.ChildWait), names ...string) childtest.Waited {
+	f.Helper()
+	return f.by(childtest.Make, change, names...)
+}
+
+func (f *family) by(do func(context.Context, *engine.Engine, flowfabric.Fence, engine.ChildWait) (childtest.Waited,
+	error), change func(*engine.ChildWait), names ...string) childtest.Waited {
+	f.Helper()
+	q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll}
 	change(&q)
 	for _, name := range names {
 		q.Children = append(q.Children, f.child(f.parent, "wait", name))
 	}
-	r, err := f.e.WaitChildren(f.ctx, f.fence, q)
+	r, err := do(f.ctx, f.e, f.fence, q)
 	f.no(err)
 	f.check()
 	f.age()
@@ -33,10 +47,7 @@ func (f *family) of(change func(*engine.ChildWait), names ...string) engine.Chil
 func (f *family) until(change func(*engine.ChildWait), opts []suspending,
 	names ...string) (engine.Suspension, engine.Suspended) {
 	f.Helper()
-	f.of(func(q *engine.ChildWait) {
-		q.Park = false
-		change(q)
-	}, names...)
+	f.make(change, names...)
 	q := suspension(append([]suspending{waitFor("K"), because("waiting_for_children"), awaiting("wait")}, opts...)...)
 	s, err := f.e.SuspendExecution(f.ctx, f.fence, q)
 	f.no(err)
@@ -113,7 +124,7 @@ var childrenScenarios = []scenario{
 			f.of(failFast, "a", "b", "c")
 			kids := f.claim()
 			for i, end := range ends {
-				w.code(f.parent, "R3i")
+				w.code(f.parent, "S8")
 				switch kid := kids[nodeAt(i)]; end {
 				case '+':
 					f.complete(kid, "")
@@ -123,7 +134,7 @@ var childrenScenarios = []scenario{
 					w.cancel(kid.Fence.Execution)
 				}
 			}
-			same(w, ends, f.over(), "nothing "+wants)
+			same(w, ends, f.over(), "wait children "+wants)
 			for name := range kids {
 				if i := strings.Index("abc", name); i >= len(ends) {
 					f.are(flowfabric.Active, name)
@@ -131,7 +142,7 @@ var childrenScenarios = []scenario{
 			}
 		}
 		early := w.family() // it has failed before the parent waits
-		early.of(func(q *engine.ChildWait) { failFast(q); q.Park = false }, "a", "b")
+		early.make(failFast, "a", "b")
 		early.fail(early.claim()["a"])
 		same(w, "at once", outcomes(early.of(failFast)), "true false map[a:failed1 b:0]")
 	}},
@@ -166,9 +177,9 @@ var childrenScenarios = []scenario{
 			plain.complete(plain.claim()["b"], "")
 			plain.drain()
 			plain.are(flowfabric.Cancelled, "a")
-			same(w, "what the handler is told", plain.over(), "nothing map[a: b:completed]")
+			same(w, "what the handler is told", plain.over(), "wait children map[a: b:completed]")
 			atOnce := w.family()
-			atOnce.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
+			atOnce.make(firstOf, "a", "b")
 			atOnce.complete(atOnce.claim()["a"], "")
 			same(w, "at once", outcomes(atOnce.of(firstOf)), "true false map[a:completed1 b:0]")
 			atOnce.are(flowfabric.Cancelled, "b")
@@ -187,11 +198,11 @@ var childrenScenarios = []scenario{
 			for _, batch := range engine.Batches(first.Children) {
 				q := first
 				q.Children = batch
-				_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+				_, err := childtest.Make(w.ctx, w.e, f.fence, q)
 				w.no(err)
 			}
-			first.Children, first.Park = nil, true
-			_, err := w.e.WaitChildren(w.ctx, f.fence, first)
+			first.Children = nil
+			_, err := childtest.Wait(w.ctx, w.e, f.fence, first)
 			w.no(err)
 			f.check()
 			kids := f.claim()
@@ -199,9 +210,9 @@ var childrenScenarios = []scenario{
 			w.code(f.parent, "R1i")
 			// the parent goes on and waits for others while the backlog still cancels
 			f.over()
-			q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+			q := engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 				Children: []engine.FlowMember{f.child(f.parent, "second", "other")}}
-			_, err = w.e.WaitChildren(w.ctx, f.fence, q)
+			_, err = childtest.Wait(w.ctx, w.e, f.fence, q)
 			w.no(err)
 			f.drain()
 			f.check()
@@ -209,7 +220,7 @@ var childrenScenarios = []scenario{
 				f.are(flowfabric.Cancelled, fmt.Sprintf("c%03d", i))
 			}
 			f.are(flowfabric.Waiting, "other")
-			w.code(f.parent, "R3i")
+			w.code(f.parent, "S8")
 		}},
 	{name: "limits of seventy waits for children that pass at once cancel their children, and not those of the next waits", run: func(w *env) {
 		var all []*family
@@ -225,10 +236,10 @@ var childrenScenarios = []scenario{
 			_, err := w.e.Tick(w.ctx, w.p, "ticker", false)
 			w.no(err)
 			for _, c := range k.claim(100) {
-				q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+				q := engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 					Children: []engine.FlowMember{all[0].child(c.Fence.Execution, "second", "second")}}
 				if c.Node == "root" {
-					_, err := w.e.WaitChildren(w.ctx, c.Fence, q)
+					_, err := childtest.Wait(w.ctx, w.e, c.Fence, q)
 					w.no(err)
 					parked++
 				}
@@ -245,7 +256,7 @@ var childrenScenarios = []scenario{
 		g := w.flow().node("p", nil).submit(engine.SealOpen)
 		f := &family{graph: g, parent: g.id.Member("p"), fence: g.claim()["p"].Fence}
 		for first := 0; first < 200; first += 100 {
-			f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, nodesOf("c", 200)[first:first+100]...)
+			f.make(firstOf, nodesOf("c", 200)[first:first+100]...)
 		}
 		need := f.child(f.parent, "none", "need")
 		need.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", "c1")}}
@@ -254,7 +265,7 @@ var childrenScenarios = []scenario{
 		f.of(firstOf)
 		f.complete(f.claim()["c0"], "")
 		f.fence = f.held().Fence
-		_, err = w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+		_, err = childtest.Wait(w.ctx, w.e, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "second", "other")}})
 		w.no(err)
 		f.drain()
@@ -266,14 +277,14 @@ var childrenScenarios = []scenario{
 	}},
 	{name: "a child that an undecided node of the flow needs is spared", run: func(w *env) {
 		f := w.family()
-		f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b", "c")
+		f.make(firstOf, "a", "b", "c")
 		need := f.child(f.parent, "wait", "after")
 		need.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", "b")}}
 		need.ID = mint.ID(w.p)
 		kids := f.claim()
 		same(w, "a member stages it", len(kids), 3)
-		q := engine.ChildWait{Name: "own", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{need}}
-		_, err := w.e.WaitChildren(w.ctx, kids["c"].Fence, q)
+		q := engine.ChildWait{Name: "own", Mode: engine.WaitAll, Children: []engine.FlowMember{need}}
+		_, err := childtest.Wait(w.ctx, w.e, kids["c"].Fence, q)
 		w.no(err)
 		f.of(firstOf)
 		f.complete(kids["a"], "")
@@ -358,7 +369,7 @@ var childrenScenarios = []scenario{
 	{name: "a wait for children that is over before it begins keeps the lease and records the outcomes",
 		run: func(w *env) {
 			f := w.family()
-			f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
+			f.make(firstOf, "a", "b")
 			f.complete(f.claim()["a"], "")
 			_, s := f.until(firstOf, nil)
 			w.all("satisfied", eq(s.Satisfied, true), eq(s.Resume.Cause, "already_satisfied"))
@@ -411,12 +422,12 @@ var childrenScenarios = []scenario{
 			})
 		}
 		refused("wait")
-		f.of(func(q *engine.ChildWait) { q.Park = false }, "a")
+		f.make(func(*engine.ChildWait) {}, "a")
 		refused("other")
 		refused("wait", waitFor(spelled("K", "x")))
 		refused("wait", waitFor(conditionOf("K", "O", group(1, 1, 2))))
 		refused("wait", waitFor(conditionOf(spelled("M", ""), "K", group(1, 1, 2))))
-		over.of(func(q *engine.ChildWait) { failFast(q); q.Park = false }, "a")
+		over.make(failFast, "a")
 		w.cancel(over.parent.Child("wait", "a"))
 		same(w, "over", over.of(failFast).Satisfied, true)
 		_, err := w.e.SuspendExecution(w.ctx, over.fence, suspension(waitFor("K"), awaiting("wait")))
@@ -480,7 +491,7 @@ var childrenScenarios = []scenario{
 		f.until(allOf, nil, "a")
 		f.complete(f.claim()["a"], "")
 		same(w, "first", f.over(), "wait children map[a:completed]")
-		_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
+		_, err := childtest.Make(w.ctx, w.e, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "second", "b")}})
 		w.no(err)
 		q := suspension(waitFor("K"), because("waiting_for_children"), awaiting("second"))

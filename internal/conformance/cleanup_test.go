@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
@@ -336,8 +337,8 @@ var cleanupScenarios = []scenario{
 		work := w.child(parent, "w", "work")
 		cleanup := w.child(parent, "w", "cleanup")
 		cleanup.Policy, cleanup.Edges = codes.AllEnded, []engine.FlowEdge{{From: work.ID}}
-		_, err := w.e.WaitChildren(w.ctx, c.Fence,
-			engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{work, cleanup}})
+		_, err := childtest.Wait(w.ctx, w.e, c.Fence,
+			engine.ChildWait{Name: "w", Mode: engine.WaitAll, Children: []engine.FlowMember{work, cleanup}})
 		w.no(err)
 		g := &graph{env: w, id: flowfabric.FlowID(parent), w: w.worker("children")}
 		g.fail(g.claim()["work"])

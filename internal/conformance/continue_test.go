@@ -213,7 +213,7 @@ var continueScenarios = []scenario{
 		k := w.worker("w1")
 		w.goOn(k.one(item.ID).Fence, "other")
 		again := w.item(payload([]byte("in")))
-		again.Key, again.Digest = item.Key, item.Digest
+		again.KeyID, again.Key, again.Digest = item.KeyID, item.Key, item.Digest
 		made, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again})
 		w.no(err)
 		w.all("the same execution", eq[error](made[0].Err, nil), eq(made[0].ID, item.ID))

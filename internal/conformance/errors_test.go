@@ -594,7 +594,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},
 		{"ff_close_waitpoint", with(uuid.NewString())},
 		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
-		{"ff_wait_children", with(wireWait("wait", "all", "cancel", "1", child)...)},
+		{"ff_wait_children", with(wireWait("wait", "all", "cancel", child)...)},
 		{"ff_wait_others", with("others", "all", "run", "cancel", "1", elsewhere(f.Execution, "x"), "x", ".", "")},
 		{"ff_append_frames", with("2", "2", "s", "type", "json", "", "", "1", "{}", "l5000", "type", "", "c", "", "1",
 			"payload", "0", "{}", "64")},

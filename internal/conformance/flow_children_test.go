@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -27,7 +28,7 @@ func (w *env) family(opts ...option) *family {
 }
 
 // wait waits for children of these names, or makes them.
-func (f *family) wait(mode engine.WaitMode, park bool, names ...string) engine.ChildrenReply {
+func (f *family) wait(mode engine.WaitMode, park bool, names ...string) childtest.Waited {
 	f.Helper()
 	r, err := f.try(mode, park, names...)
 	f.no(err)
@@ -35,12 +36,15 @@ func (f *family) wait(mode engine.WaitMode, park bool, names ...string) engine.C
 	return r
 }
 
-func (f *family) try(mode engine.WaitMode, park bool, names ...string) (engine.ChildrenReply, error) {
-	q := engine.ChildWait{Name: "wait", Mode: mode, Park: park}
+func (f *family) try(mode engine.WaitMode, park bool, names ...string) (childtest.Waited, error) {
+	q := engine.ChildWait{Name: "wait", Mode: mode}
 	for _, name := range names {
 		q.Children = append(q.Children, f.child(f.parent, "wait", name))
 	}
-	return f.e.WaitChildren(f.ctx, f.fence, q)
+	if !park {
+		return childtest.Make(f.ctx, f.e, f.fence, q)
+	}
+	return childtest.Wait(f.ctx, f.e, f.fence, q)
 }
 
 // resumed claims the parent and returns the outcomes of its wait.
@@ -58,7 +62,7 @@ func (f *family) resumed(mode engine.WaitMode) string {
 	return ""
 }
 
-func outcomes(r engine.ChildrenReply) string {
+func outcomes(r childtest.Waited) string {
 	got := map[string]string{}
 	for _, o := range r.Outcomes {
 		got[o.Node] = fmt.Sprint(o.Outcome, o.Attempt)
@@ -89,7 +93,8 @@ var flowChildrenScenarios = []scenario{
 		w.no(w.complete(f.fence, "").Err)
 		f.ends(flowfabric.FlowCompleted)
 		nobody := w.family()
-		same(w, "no children", outcomes(nobody.wait(engine.WaitAll, true)), "true false map[]")
+		w.refuses("no children", denied.Condition, "",
+			func() error { _, err := nobody.try(engine.WaitAll, true); return err })
 		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
 		w.is(err, denied.NoFlow)
 	}},
@@ -110,11 +115,11 @@ var flowChildrenScenarios = []scenario{
 			w.reset()
 			f := w.family()
 			same(w, "parked", f.wait(c.mode, true, "a", "b", "c").Parked, true)
-			w.code(f.parent, "R3i")
+			w.code(f.parent, "S8")
 			kids := f.claim()
 			same(w, "children", len(kids), 3)
 			for i, end := range c.ends {
-				w.code(f.parent, "R3i")
+				w.code(f.parent, "S8")
 				kid := kids[nodeAt(i)]
 				if end == '+' {
 					f.complete(kid, "")
@@ -133,14 +138,14 @@ var flowChildrenScenarios = []scenario{
 		kids := f.claim()
 		f.complete(kids["a"], "")
 		f.resumed(engine.WaitFirst)
-		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "second", "c")}}
-		r, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		r, err := childtest.Wait(w.ctx, w.e, f.fence, q)
 		w.no(err)
 		w.check()
 		same(w, "parked", r.Parked, true)
 		f.complete(kids["b"], "") // of the first wait: nobody waits for it any more
-		w.code(f.parent, "R3i")
+		w.code(f.parent, "S8")
 		f.complete(f.claim()["c"], "")
 		w.code(f.parent, "R1i")
 		w.all("members", eq(f.header().Members, 4), eq(f.header().Edges, 3))
@@ -153,11 +158,11 @@ var flowChildrenScenarios = []scenario{
 			for _, leave := range []bool{false, true} {
 				w.reset()
 				f := w.family(deadline(time.Minute))
-				q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Leave: leave}
+				q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Leave: leave}
 				for _, child := range nodesOf("c", 3) {
 					q.Children = append(q.Children, f.child(f.parent, "wait", child, delay(time.Hour)))
 				}
-				_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+				_, err := childtest.Wait(w.ctx, w.e, f.fence, q)
 				w.no(err)
 				w.check()
 				w.cancel(f.parent.Child("wait", "c0"))
@@ -196,12 +201,12 @@ var flowChildrenScenarios = []scenario{
 		f.wait(engine.WaitAll, true, "a")
 		w.advance(ttl)
 		w.settleTime()
-		w.code(f.parent, "R3i")
+		w.code(f.parent, "S8")
 		f.w = w.worker("later")
 		f.complete(f.claim()["a"], "")
 		c := f.claim()["root"]
 		same(w, "left", c.TimeLeft > 5*time.Second && c.TimeLeft <= 6*time.Second, true)
-		same(w, "shown", w.kinds(f.parent), "created claimed released claimed")
+		same(w, "shown", w.kinds(f.parent), "created claimed suspended resumed claimed")
 		late := w.family(deadline(time.Second))
 		late.wait(engine.WaitAll, true, "a")
 		w.advance(time.Second)
@@ -212,16 +217,16 @@ var flowChildrenScenarios = []scenario{
 	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *env) {
 		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
 		a := g.claim()["a"]
-		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
-		_, err := w.e.WaitChildren(w.ctx, a.Fence, q)
+		_, err := childtest.Wait(w.ctx, w.e, a.Fence, q)
 		w.no(err)
 		w.check()
 		kid := g.claim()["kid"]
 		same(w, "flow", kid.Flow, g.id)
-		inner := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+		inner := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{w.child(kid.Fence.Execution, "wait", "grandkid")}}
-		_, err = w.e.WaitChildren(w.ctx, kid.Fence, inner)
+		_, err = childtest.Wait(w.ctx, w.e, kid.Fence, inner)
 		w.no(err)
 		w.check()
 		g.complete(g.claim()["grandkid"], "")
@@ -238,7 +243,6 @@ var flowChildrenScenarios = []scenario{
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
 		w.refuses("sealed", denied.FlowSealed, "",
 			func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
-		same(w, "no children", outcomes(sealed.wait(engine.WaitAll, true)), "true false map[]")
 		done := w.flow().node("a", nil).submit(engine.SealGrowing)
 		cancelled := &family{graph: done, parent: done.id.Member("a"), fence: done.claim()["a"].Fence}
 		done.abort(flowfabric.CancelPending)
@@ -249,12 +253,12 @@ var flowChildrenScenarios = []scenario{
 		stale := f.fence
 		stale.Epoch--
 		w.unchanged("a stale fence", func() {
-			_, err := w.e.WaitChildren(w.ctx, stale, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true})
+			_, err := childtest.Wait(w.ctx, w.e, stale, engine.ChildWait{Name: "wait", Mode: engine.WaitAll})
 			w.is(err, denied.StaleLease)
 		})
 		foreign := f.child(f.parent, "wait", "x", func(x *engine.NewExecution) { x.Namespace = "other" })
 		w.unchanged("another namespace", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence,
+			_, err := childtest.Wait(w.ctx, w.e, f.fence,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{foreign}})
 			w.is(err, denied.Namespace)
 		})
@@ -264,14 +268,14 @@ var flowChildrenScenarios = []scenario{
 			for i := range 100 {
 				q.Children = append(q.Children, f.child(f.parent, "many", fmt.Sprint("c", first+i), delay(time.Hour)))
 			}
-			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			_, err := childtest.Make(w.ctx, w.e, f.fence, q)
 			w.no(err)
 		}
 		w.quiet = false
 		one := engine.ChildWait{Name: "many", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "many", "more")}}
 		w.refuses("1,001 children", denied.FanIn, "1000",
-			func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
+			func() error { _, err := childtest.Wait(w.ctx, w.e, f.fence, one); return err })
 		w.quiet = true
 		for free, want := range []error{denied.StepLimit, nil} { // 7 bytes of the name, and 120 of an outcome
 			large := w.family()
@@ -294,14 +298,14 @@ var flowChildrenScenarios = []scenario{
 		theirs := f.child(f.parent, "wait", "theirs")
 		theirs.ID = other.parent.Child("wait", "theirs")
 		w.unchanged("another flow's", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence,
+			_, err := childtest.Wait(w.ctx, w.e, f.fence,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{theirs}})
 			w.is(err, denied.OtherFlow)
 		})
 		lone := f.child(f.parent, "wait", "lone")
 		lone.ID = w.create()
 		w.unchanged("in no flow", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence,
+			_, err := childtest.Wait(w.ctx, w.e, f.fence,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{lone}})
 			w.is(err, denied.Idempotency)
 		})

@@ -310,8 +310,8 @@ func wireStage(id flowfabric.FlowID, members ...engine.FlowMember) []string {
 }
 
 // wireWait is the wire form of a wait for children, without protocol and fence.
-func wireWait(name, mode, rest, park string, children ...engine.FlowMember) []string {
-	args := []string{name, mode, "run", rest, park}
+func wireWait(name, mode, rest string, children ...engine.FlowMember) []string {
+	args := []string{name, mode, "run", rest}
 	for _, m := range children {
 		args = append(args, wireMember(m)...)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -20,14 +21,14 @@ func (w *env) kin() *kin {
 }
 
 // ask makes the call by which the holder waits for children of these names.
-func (f *kin) ask(c engine.Claim, wait string, mode engine.WaitMode, names ...string) (engine.ChildrenReply, error) {
-	q := engine.ChildWait{Name: wait, Mode: mode, Park: true}
+func (f *kin) ask(c engine.Claim, wait string, mode engine.WaitMode, names ...string) (childtest.Waited, error) {
+	q := engine.ChildWait{Name: wait, Mode: mode}
 	for _, name := range names {
 		x := f.item()
 		x.ID, x.Digest = f.parent.Child(wait, name), name
 		q.Children = append(q.Children, engine.FlowMember{NewExecution: x, Node: name})
 	}
-	return f.e.WaitChildren(f.ctx, c.Fence, q)
+	return childtest.Wait(f.ctx, f.e, c.Fence, q)
 }
 
 // wait makes that call and fails unless the lease is given up.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -71,7 +72,7 @@ var flowPurgeScenarios = []scenario{
 			f := w.family()
 			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Leave: leave,
 				Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b")}}
-			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			_, err := childtest.Make(w.ctx, w.e, f.fence, q)
 			w.no(err)
 			w.check()
 			_, err = w.e.FailExecution(w.ctx, f.fence, engine.Failure{Category: "broken", Permanent: true})
@@ -91,7 +92,7 @@ var flowPurgeScenarios = []scenario{
 		}
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b"), race}}
-		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		_, err := childtest.Make(w.ctx, w.e, f.fence, q)
 		w.no(err)
 		f.complete(f.claim()["a"], "")
 		f.drain()
@@ -99,9 +100,9 @@ var flowPurgeScenarios = []scenario{
 	}},
 	{name: "the execution that founded a flow stays as long as the flow", run: func(w *env) {
 		f := w.family(retention(time.Minute))
-		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
-		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		_, err := childtest.Wait(w.ctx, w.e, f.fence, q)
 		w.no(err)
 		f.complete(f.claim()["a"], "")
 		f.complete(f.claim()["root"], "")

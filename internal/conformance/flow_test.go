@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -232,13 +233,13 @@ var flowScenarios = []scenario{
 			x.ID = id.Child("wait", name)
 			return engine.FlowMember{NewExecution: x, Node: name}
 		}
-		wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+		wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{child("a"), child("b")}}
-		out, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
+		out, err := childtest.Wait(w.ctx, w.e, parent.Fence, wait)
 		w.no(err)
 		w.check()
 		same(w, "parked", out.Parked, true)
-		out, err = w.e.WaitChildren(w.ctx, parent.Fence, wait)
+		out, err = childtest.Wait(w.ctx, w.e, parent.Fence, wait)
 		w.no(err)
 		same(w, "parked again", out.Parked && out.Already, true)
 		g := &graph{env: w, id: flowfabric.FlowID(id), w: k}
@@ -250,7 +251,7 @@ var flowScenarios = []scenario{
 		w.advance(time.Second)
 		again := g.claim()["root"]
 		w.all("resumed", eq(again.Type, "resumed"), eq(again.Fence.Attempt, 1))
-		out, err = w.e.WaitChildren(w.ctx, again.Fence, wait)
+		out, err = childtest.Wait(w.ctx, w.e, again.Fence, wait)
 		w.no(err)
 		w.check()
 		same(w, "satisfied", out.Satisfied, true)
@@ -262,7 +263,7 @@ var flowScenarios = []scenario{
 		g.complete(again, "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "the answer of an earlier wait is returned again after a wait for children", run: func(w *env) {
+	{name: "the answer of an earlier wait is kept as a step by a wait for children", run: func(w *env) {
 		w.seed()
 		k, c, m := w.waiting(awaiting("approve"))
 		id := c.Fence.Execution
@@ -271,15 +272,15 @@ var flowScenarios = []scenario{
 		same(w, "resumed by", again.Resume.Name, "approve")
 		x := w.item()
 		x.ID = id.Child("kids", "a")
-		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll, Park: true,
+		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{{NewExecution: x, Node: "a"}}}
-		out, err := w.e.WaitChildren(w.ctx, again.Fence, wait)
+		out, err := childtest.Wait(w.ctx, w.e, again.Fence, wait)
 		w.no(err)
 		w.check()
 		same(w, "parked", out.Parked, true)
 		g := &graph{env: w, id: flowfabric.FlowID(id), w: k}
 		g.complete(g.claim()["a"], "")
 		last := g.claim()["root"]
-		same(w, "told again", last.Resume != nil && last.Resume.Name == "approve", true)
+		w.all("told", eq(last.Resume.Name, "kids"), eq(len(last.Steps[engine.StepAwait+"approve"]) > 0, true))
 	}},
 }

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -230,10 +231,10 @@ var gateFlowScenarios = []scenario{
 		id := w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
-		q2 := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{
+		q2 := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{
 			w.child(id, "wait", "one", asking(flowfabric.QuotaGate(q))),
 			w.child(id, "wait", "two", asking(flowfabric.QuotaGate(q)))}}
-		r, err := w.e.WaitChildren(w.ctx, c.Fence, q2)
+		r, err := childtest.Wait(w.ctx, w.e, c.Fence, q2)
 		w.no(err)
 		same(w, "parked", r.Parked, true)
 		w.check()

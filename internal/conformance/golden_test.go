@@ -90,7 +90,7 @@ var goldenCalls = []string{
 
 // memberCalls are calls that concern a member of a flow; what they are made about is one.
 var memberCalls = []string{
-	"make children", "wait for children", "wait for others", "be awaited", "flow", "stage again", "stage another",
+	"make children", "wait for others", "be awaited", "flow", "stage again", "stage another",
 	"seal", "grow", "cancel all", "cancel pending", "flow only", "flow replay", "flow replay forced", "drain",
 	"read inputs",
 }
@@ -246,10 +246,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "read suspension":
 		return operator("ff_read_suspension")
 	case "make children":
-		return fenced("ff_wait_children", wireWait("other", "all", "cancel", "0", w.child(x.id, "other", "c"))...)
-	case "wait for children":
-		return fenced("ff_wait_children",
-			wireWait("wait", "all", "cancel", "1", w.child(x.id, "wait", "child", delay(time.Hour)))...)
+		return fenced("ff_wait_children", wireWait("other", "all", "cancel", w.child(x.id, "other", "c"))...)
 	case "wait for others":
 		return fenced("ff_wait_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
 	case "be awaited":

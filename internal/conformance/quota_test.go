@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
@@ -361,8 +362,8 @@ var quotaScenarios = []scenario{
 				w.tick()
 			}, flowfabric.AttemptRetry},
 			"waiting for children": {func(c engine.Claim) {
-				r, err := w.e.WaitChildren(w.ctx, c.Fence,
-					engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+				r, err := childtest.Wait(w.ctx, w.e, c.Fence,
+					engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 						Children: []engine.FlowMember{w.child(c.Fence.Execution, "wait", "one", lane("children"))}})
 				w.no(err)
 				same(w, "parked", r.Parked, true)

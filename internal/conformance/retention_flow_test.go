@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -21,11 +22,11 @@ var flowRetentionScenarios = []scenario{
 		for _, own := range []time.Duration{5 * time.Second, time.Second} {
 			w.reset()
 			f := w.family(retention(own))
-			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true}
+			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll}
 			for i := range 3 {
 				q.Children = append(q.Children, w.child(f.parent, "wait", fmt.Sprint("c", i), retention(5*time.Second)))
 			}
-			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			_, err := childtest.Wait(w.ctx, w.e, f.fence, q)
 			w.no(err)
 			for _, c := range f.claim() {
 				f.complete(c, "")

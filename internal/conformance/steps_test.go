@@ -175,7 +175,8 @@ var stepScenarios = []scenario{
 		parent.complete(parent.w.claim(1)[0], "r")
 		parent.wait(engine.WaitAll, true, "a")
 		list := w.listed(parent.parent)
-		w.all("children", eq(len(list), 1), eq(strings.HasPrefix(list[0], "children wait 1 0s "), true))
+		w.all("children", eq(len(list), 2), eq(strings.HasPrefix(list[0], "children wait 1 0s "), true),
+			eq(strings.HasPrefix(list[1], "wait wait 1 "), true))
 	}},
 	{name: "a replay that drops the steps drops what was told of them, and one that keeps them what it cannot use",
 		run: func(w *env) {

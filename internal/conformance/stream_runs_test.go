@@ -55,13 +55,6 @@ var runScenarios = []scenario{
 				}
 				return true
 			}},
-			{"children", func(f flowfabric.Fence) bool {
-				r, err := w.e.WaitChildren(w.ctx, f, engine.ChildWait{Name: "none", Mode: engine.WaitAll, Park: true})
-				w.no(err)
-				w.check()
-				same(w, "satisfied", r.Satisfied, true)
-				return true
-			}},
 		} {
 			f := k.one(w.create()).Fence
 			ear := w.listen(engine.FrameChannel(f.Execution))

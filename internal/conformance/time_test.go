@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -485,7 +486,7 @@ var timeScenarios = []scenario{
 // reachable are the states that the functions so far can produce. A member that ran is not skipped: its group was
 // satisfied, and stays so (T5).
 var reachable = []codes.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2r", "R2c", "A1", "A2",
-	"A3", "S1", "S2", "S5", "T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n", "R4f", "R4i", "G1f",
+	"A3", "S1", "S2", "S5", "T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "S8", "T5n", "R4f", "R4i", "G1f",
 	"G1i"}
 
 // placed is an execution that was brought into a state, with the fence of its last claim.
@@ -590,8 +591,8 @@ func (w *env) state(code codes.Code, opts ...option) placed {
 		w.replay(x.id, engine.Replay{})
 	case "A3":
 		w.revoke(x.id)
-	case "R3i":
-		_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+	case "S8":
+		_, err := childtest.Wait(w.ctx, w.e, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 			Children: []engine.FlowMember{w.child(x.id, "wait", "child", delay(time.Hour))}})
 		w.no(err)
 		w.check()

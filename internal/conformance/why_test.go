@@ -278,21 +278,6 @@ var explanations = map[codes.Code]explained{
 			w.says(w.why(x.id), explain.WhyAwaitingOthers, `"a" is active`)
 			w.complete(again.Fence, "x")
 		}},
-	"R3i": {cause: explain.WhyAwaitingKids, says: text("Its handler waits for all children, and attempt 1 is paused",
-		"0 of 1 have ended", `1 child is open: "kid" is waiting`), to: "R1i",
-		place: func(w *env, _ *placed) placed {
-			id := w.create()
-			parent, kid := w.worker("w1").one(id), w.item()
-			kid.ID = id.Child("wait", "kid")
-			_, err := w.e.WaitChildren(w.ctx, parent.Fence,
-				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
-					Children: []engine.FlowMember{{NewExecution: kid, Node: "kid"}}})
-			w.no(err)
-			return placed{id: id}
-		}, move: func(w *env, x placed) {
-			w.complete(w.worker("w2").one(x.id.Child("wait", "kid")).Fence, "x")
-		}},
-
 	"G1f": askedBy("R1f", "It has never run."),
 	"G1t": askedBy("R1t", "retry 1 of 1 is due"),
 	"G1p": askedBy("R1p", "replayed, for the 1st time"),

@@ -15,7 +15,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
-	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
@@ -153,15 +152,6 @@ var furtherWrites = []write{
 		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
 		w.no(err)
 		return s.call("ff_flow_drain")
-	}},
-	{"make children", func(_ *env, s staged) call { return s.with("ff_wait_children", 10, "0") }},
-	{"wait for children that have ended", func(w *env, s staged) call {
-		c := s.with("ff_wait_children", 10, "0")
-		w.must(c.name, c.args...)
-		id, err := ids.ParseUUID(c.args[23])
-		w.no(err)
-		w.cancel(mint.Join(w.p, id))
-		return s.call("ff_wait_children")
 	}},
 	{"wait no longer", func(w *env, s staged) call {
 		c := s.call("ff_await")

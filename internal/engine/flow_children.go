@@ -35,16 +35,14 @@ type ChildWait struct {
 	CancelRemaining bool
 	// let open children run on when the execution ends before them; they are cancelled else
 	Leave bool
-	// give up the lease; without it the children are only made, more of the same wait follow
-	Park bool
 	// 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
 	Children []FlowMember
 	// Others are executions that the holder did not make and waits for as well, at most 1,000 with the children, with
 	// how those of them ended that had ended when they were looked at ([Engine.CheckAwaited]). The caller makes
-	// [Engine.WaitOthers], and Until is not nil.
+	// [Engine.WaitOthers].
 	Others []ChildOutcome
-	// Until is what the holder waits for instead, once the children are made: a suspension with [WaitChildren] in its
-	// condition. The caller makes it, with Park false. nil: the children alone.
+	// Until is how the holder waits, once the children are made: a suspension with [waitwords.ChildrenCondition] in its
+	// condition. The caller makes it.
 	Until *Suspension
 }
 
@@ -70,50 +68,45 @@ type ChildOutcome struct {
 	Cancel  bool                   // of WaitOthers: it is cancelled when the wait is over or the execution ends first
 }
 
-// ChildrenReply answers WaitChildren. Neither Parked nor Satisfied: the children were made.
-type ChildrenReply struct {
-	Already   bool // a repetition: it was parked before
-	Parked    bool // the lease is given up
-	Satisfied bool // enough have ended; the lease is kept, and the outcomes are recorded as the step StepChildren+Name
-	Outcomes  []ChildOutcome
+// MadeChildren answers MakeChildren.
+type MadeChildren struct {
+	Already  bool // a repetition: the execution waits already
+	Over     bool // the wait of this name is over; Outcomes are recorded as the step StepChildren+Name
+	Outcomes []ChildOutcome
 }
 
-// WaitChildren makes children of a held execution and waits for them (lua/flow/ff_wait_children.lua). They join the
-// execution's flow; one that is not in a flow founds one. The call may be repeated; when the execution runs again it
-// answers Satisfied.
+// MakeChildren makes children of a held execution (lua/flow/ff_wait_children.lua). They join the execution's flow; one
+// that is not in a flow founds one. A suspension with [waitwords.ChildrenCondition] follows. The call may be repeated;
+// when the wait is over it makes nothing and tells the outcomes.
 //
 // Errors: denied.FlowSealed for a flow that takes no members, denied.FlowCancelled, denied.FanIn, denied.StepLimit,
 // those of StageFlow, and those of a fence.
-func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
+func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (MadeChildren, error) {
 	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {
-		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name,
+		return MadeChildren{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name,
 			flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
 	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
 		first := q
-		first.Children, first.Park = q.Children[:n], false
-		if out, err := e.WaitChildren(ctx, f, first); err != nil || out.Parked {
+		first.Children = q.Children[:n]
+		if out, err := e.MakeChildren(ctx, f, first); err != nil || out.Already || out.Over {
 			return out, err
 		}
 		q.Children = q.Children[n:]
 	}
 	members, err := rowsOf(fnWaitChildren.name, f.Execution.Partition(), q.Children)
 	if err != nil {
-		return ChildrenReply{}, err
+		return MadeChildren{}, err
 	}
 	r, already, err := ask[wire.WaitChildrenReply](ctx, e, f.Execution.Partition(), wire.WaitChildren{Fence: fenceOf(f),
-		Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest, Park: q.Park, Members: members})
+		Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest, Members: members})
 	if err != nil {
-		return ChildrenReply{}, err
+		return MadeChildren{}, err
 	}
-	out := ChildrenReply{Already: already, Parked: r.What == "parked", Satisfied: r.What == "satisfied"}
-	switch r.What {
-	case "made", "parked":
-	case "satisfied":
+	out := MadeChildren{Already: already, Over: r.Over}
+	if out.Over {
 		out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(r.Outcomes))
-	default:
-		err = fmt.Errorf("%q is no answer", clip(r.What))
 	}
 	return out, unread(fnWaitChildren.name, err)
 }

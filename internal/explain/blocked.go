@@ -20,9 +20,7 @@ func blocked(f engine.Facts) account {
 				quote(f.Node), f.Flow.ID),
 			next: "It may run once the flow is released, which the submit that stages it does (client.SubmitFlow); one that was cut short is completed by " +
 				"submitting it again under its key, and given up a day after its last part came."}
-	case f.Code == codes.BlockedInterrupted && f.Wait != nil && f.Wait.Pending:
-		return awaitsChildren(f)
-	case f.Code != codes.BlockedInterrupted && f.Group != nil && f.Group.Pending:
+	case f.Group != nil && f.Group.Pending:
 		return awaitsUpstreams(f)
 	}
 	return resolving(f, "Nothing that it waits for is missing")
@@ -41,18 +39,6 @@ func of(f engine.Facts) string {
 		return ""
 	}
 	return fmt.Sprintf(" %s (%s)", f.Flow.ID, plural(f.Flow.Backlog, "piece"))
-}
-
-func awaitsChildren(f engine.Facts) account {
-	if told := tally(f.Others); f.Open > 0 && len(told.running) == 0 && f.Open == len(f.Others) {
-		return resolving(f, "The children that it waits for have ended")
-	}
-	return account{reason: WhyAwaitingKids,
-		why: fmt.Sprintf(
-			"Its handler waits for %s, and attempt %d is paused until then: %d of %d have ended, %d of them with success. %s.",
-			children(f), f.Attempts, f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded,
-			listed(f, "child", "children")),
-		next: "It becomes claimable in the call that ends the last one it needs."}
 }
 
 func awaitsUpstreams(f engine.Facts) account {

@@ -219,8 +219,10 @@ var examples = map[string]example{
 		f.Group.Succeeded, f.Open, f.Others = 2, 1,
 			others("fetch", "T2")
 	})},
-	WhyAwaitingKids: {facts: in("R3i", func(f *engine.Facts) {
+	WhyAwaitingKids: {facts: in("S8", func(f *engine.Facts) {
 		member(f)
+		f.Suspension.Condition, f.Suspension.Name, f.Suspension.Waitpoints = "K", "pages", nil
+		f.OpenWaitpoints = 0
 		f.Wait = &engine.WaitRecord{Mode: string(engine.WaitAll), Total: 5, Succeeded: 2, Others: 1, Pending: true}
 		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "R1f")
 	})},

@@ -52,7 +52,7 @@ func drawing(name, kind, input string) Graph {
 	add("late", "R3f", engine.MemberRecord{Attempt: -1,
 		Group: &engine.GroupRecord{Policy: codes.AllOf, Total: 2, Pending: true, Succeeded: 1},
 		Edges: []engine.EdgeRecord{{From: join}, {From: gone, Outcome: flowfabric.Completed}}})
-	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3,
+	add("parent", "S8", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3,
 		Others: 1, Pending: true}})
 	add("purged", "", engine.MemberRecord{Attempt: -1})
 	return s

@@ -48,7 +48,7 @@ func (x *execution) want(field string, present bool) {
 
 // open tells whether the last attempt is still to be finished.
 func open(code codes.Code) bool {
-	return code[0] == 'S' || slices.Contains([]codes.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"},
+	return code[0] == 'S' || slices.Contains([]codes.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R4i", "G1i"},
 		code)
 }
 

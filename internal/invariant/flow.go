@@ -341,9 +341,6 @@ func (x *execution) group(code codes.Code, flow string, incoming map[string]stri
 func (x *execution) children(code codes.Code) {
 	hash := x.Hashes[":fc:"+x.id]
 	if !x.has("wt") {
-		if code == codes.BlockedInterrupted {
-			x.say("waits for children without a wait")
-		}
 		return
 	}
 	var mode, after, state, rest string
@@ -359,7 +356,7 @@ func (x *execution) children(code codes.Code) {
 	if state != "p" {
 		return // what ends later is not counted any more
 	}
-	if s := code[0]; code != codes.BlockedInterrupted && s != 'S' && s != 'T' {
+	if s := code[0]; s != 'S' && s != 'T' {
 		x.say("waits for %q and is in %s", x.core["wt"], code)
 	}
 	var ended, succeeded int

@@ -383,7 +383,7 @@ func (x *awaits) child(m *awaiter, q engine.ChildWait) {
 		Start: flowfabric.Start{Namespace: "default", Lane: "default",
 			Kind: "k"}}, Node: "c" + q.Name}}
 	q.Others = nil
-	_, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
+	_, err := x.s.e.MakeChildren(x.ctx, m.fence, q)
 	x.no(err)
 	of := x.add(kid)
 	m.list.marks[of], m.list.kids[of] = '.', true

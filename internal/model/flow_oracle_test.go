@@ -454,7 +454,7 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	ran := m.fence.Epoch != 0 // an end without an attempt has another code
 	switch to {
 	case "T5", "T5n":
-		return ran == (to == "T5") && from == 'b' && m.code != "R3i" && m.group == 'i' && !m.flow.barred() && m.skips(d)
+		return ran == (to == "T5") && from == 'b' && m.group == 'i' && !m.flow.barred() && m.skips(d)
 	case "T3", "T3n":
 		return ran == (to == "T3") && (m.covered() || m.flow.barred() && o.lost(m) || o.unneeded(d, m))
 	case "T4", "T4n":
@@ -491,9 +491,6 @@ func (o *oracle) lost(m *member) bool {
 func (m *member) unblocks(to string) bool {
 	if m.flow.barred() || !m.flow.released {
 		return false
-	}
-	if m.code == "R3i" {
-		return m.wait == 'd' && to == "R1i"
 	}
 	if m.group != 0 && m.group != 's' {
 		return false
@@ -615,7 +612,7 @@ func (m *member) idle() error {
 			return fmt.Errorf("%s was not told of its end", down.node)
 		}
 	}
-	if class(m.code) == 'b' && m.code != "R3i" && m.flow.released && (m.group == 0 || m.group == 's') {
+	if class(m.code) == 'b' && m.flow.released && (m.group == 0 || m.group == 's') {
 		return fmt.Errorf("it is not released")
 	}
 	for _, up := range m.ups {
@@ -623,10 +620,10 @@ func (m *member) idle() error {
 			return fmt.Errorf("it does not wait for %s, which runs again", up.node)
 		}
 	}
-	if class(m.code) == 'b' && m.code != "R3i" && m.group == 'i' {
+	if class(m.code) == 'b' && m.group == 'i' {
 		return fmt.Errorf("it is not skipped")
 	}
-	if (m.code == "R3i" || m.code == "S8") && m.wait != 'p' {
+	if m.code == "S8" && m.wait != 'p' {
 		return fmt.Errorf("its children have ended")
 	}
 	for kid := range m.spent {

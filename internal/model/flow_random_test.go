@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -662,18 +663,18 @@ func (x *flows) wait(m *member, mine bool) error {
 		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
 	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success",
-		"fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
+		"fast"}[x.r.IntN(4)]), Leave: x.chance(30),
 		CancelRemaining: x.chance(40)}
-	again := m.code == "S8" // a repeat of what suspended it
+	again, fresh := m.code == "S8", 0 // a repeat of what suspended it
 	if !again && (q.Name == "" || x.chance(40)) {
 		x.names++
-		q.Name = fmt.Sprint("wait", x.names)
+		q.Name, fresh = fmt.Sprint("wait", x.names), 1 // a wait has a child at least
 	}
 	many := 3
 	if x.chance(5) {
 		many = 90
 	}
-	for i := range x.upto(many) {
+	for i := range max(fresh, x.upto(many)) {
 		e := engine.FlowMember{NewExecution: x.item(m.id.Child(q.Name, fmt.Sprint("c", x.names, i))),
 			Node: fmt.Sprint(m.node, ".", q.Name, ".", x.names, i)}
 		for j := range i {
@@ -685,17 +686,12 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
-	// with the children as its condition; a repeat of what parked it parks
-	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) && m.code != "R3i"
-	q.Park = q.Park && !suspends
-	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
-	if err == nil && suspends {
-		s, e := x.s.e.SuspendExecution(x.ctx, m.fence,
-			engine.Suspension{ID: flowfabric.UUID(x.uuid()), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
-				Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
-		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e,
-			true
+	parks := again || x.chance(80)
+	do := childtest.Make
+	if parks {
+		do = childtest.Wait
 	}
+	out, err := do(x.ctx, x.s.e, m.fence, q)
 	if err != nil || out.Already || !mine {
 		return err
 	}
@@ -713,7 +709,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		x.o.add(kid)
 		m.kids[kid] = '.'
 	}
-	if !q.Park {
+	if !parks {
 		if len(q.Children) > 0 {
 			m.wait, m.leave, m.cancel = 'm', q.Leave, q.CancelRemaining
 		}
@@ -729,7 +725,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		m.wait, m.waitName = 0, ""
 		x.held = append(x.held, m)
 	} else {
-		m.code, m.holder = map[bool]string{true: "S8", false: "R3i"}[suspends], nil
+		m.code, m.holder = "S8", nil
 	}
 	return nil
 }
@@ -914,7 +910,7 @@ func (x *flows) finish() {
 		if ended(m.code) {
 			continue
 		}
-		if m.code != "R3p" && m.code != "R3i" && !x.behind(m, map[*member]bool{}) {
+		if m.code != "R3p" && m.code != "S8" && !x.behind(m, map[*member]bool{}) {
 			x.fatal("%s (%s) is stuck: %s", m.node, m.code, m.tell())
 		}
 	}
@@ -948,7 +944,7 @@ func (x *flows) behind(m *member, been map[*member]bool) bool {
 	}
 	been[m] = true
 	for _, up := range slices.Concat(m.ups, mapKeys(m.kids)) {
-		if !ended(up.code) && (up.code == "R3p" || up.code == "R3i" || x.behind(up, been)) {
+		if !ended(up.code) && (up.code == "R3p" || up.code == "S8" || x.behind(up, been)) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -180,14 +181,14 @@ var shapes = []shape{
 		x.no(err)
 		x.take()
 		f := x.claims["parent"].Fence
-		q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true}
+		q := engine.ChildWait{Name: "w", Mode: engine.WaitAll}
 		for i := range 90 {
 			q.Children = append(q.Children,
 				engine.FlowMember{Node: fmt.Sprint("c", i), NewExecution: engine.NewExecution{
 					ID: f.Execution.Child("w", fmt.Sprint(i)), Start: flowfabric.Start{Namespace: "default",
 						Lane: "default", Kind: "k"}}})
 		}
-		_, err = x.s.e.WaitChildren(x.ctx, f, q)
+		_, err = childtest.Wait(x.ctx, x.s.e, f, q)
 		x.no(err)
 	}, func(x *shaped) {
 		_, err := x.s.e.CancelExecution(x.ctx, x.id.Member("parent"),

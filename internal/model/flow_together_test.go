@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/childtest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -128,7 +129,7 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 				c.note("release", err)
 			case 3: // it is lost
 			case 4:
-				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Leave: r.IntN(2) == 0}
+				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Leave: r.IntN(2) == 0}
 				for i := range 1 + r.IntN(3) {
 					e := engine.NewExecution{ID: f.Execution.Child("w", fmt.Sprint(i)),
 						Start: flowfabric.Start{Namespace: "default",
@@ -136,7 +137,7 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 					q.Children = append(q.Children,
 						engine.FlowMember{NewExecution: e, Node: claim.Node + "/" + fmt.Sprint(i)})
 				}
-				_, err = c.s.e.WaitChildren(c.ctx, f, q)
+				_, err = childtest.Wait(c.ctx, c.s.e, f, q)
 				c.note("wait", err)
 			default:
 				done = append(done, engine.Completion{Fence: f, Result: []byte("r")})

@@ -576,21 +576,19 @@ func (x *TellWaitersReply) Read(r *Reader) {
 	x.Told = r.Int()
 }
 
-// WaitChildren is a call of ff_wait_children, the holder waits for children, members of its own flow that it makes
-// in the same call (items as for ff_flow_stage); an execution without a flow founds one, whose id is its own. With
-// park 0 the children are only made: more of the same wait follow, or a suspension with the part K in its
-// condition. With park 1 the lease is given up until enough have ended: mode all, first, success (the first that
-// succeeds, or all) or fast (all have succeeded, or one did not). after says what becomes of those that are open
-// then: run or cancel; rest what becomes of them if this execution ends first: cancel or leave. If enough have
-// ended already the lease is kept, the outcomes are recorded as a step, and the answer brings them:
-// child,mark,attempt,node of each.
+// WaitChildren is a call of ff_wait_children, the holder makes children, members of its own flow (items as for
+// ff_flow_stage); an execution without a flow founds one, whose id is its own. They are on the list of the wait of
+// this name. More of the same wait may follow, and others (ff_wait_others), then a suspension with the part K in
+// its condition. mode is all, first, success (the first that succeeds, or all) or fast (all have succeeded, or one
+// did not). after says what becomes of those that are open when the wait is over: run or cancel; rest what becomes
+// of them if this execution ends first: cancel or leave. When the wait is over already the answer brings its
+// outcomes, and makes nothing: child,mark,attempt,node of each.
 type WaitChildren struct {
 	Fence   Fence
 	Name    string // 1..128 bytes
 	Mode    string // all|first|success|fast
 	After   string // run|cancel
 	Rest    string // cancel|leave
-	Park    bool
 	Members Members
 }
 
@@ -598,19 +596,19 @@ func (WaitChildren) Function() string { return "ff_wait_children" }
 
 func (a WaitChildren) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Name, a.Mode, a.After, a.Rest, flag(a.Park))
+	to = append(to, a.Name, a.Mode, a.After, a.Rest)
 	to = a.Members.Append(to)
 	return to
 }
 
 // WaitChildrenReply is the answer to [WaitChildren].
 type WaitChildrenReply struct {
-	What     string // made|parked|satisfied
+	Over     bool
 	Outcomes string
 }
 
 func (x *WaitChildrenReply) Read(r *Reader) {
-	x.What = r.Text()
+	x.Over = r.Flag()
 	x.Outcomes = r.Text()
 }
 

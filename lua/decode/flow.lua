@@ -268,7 +268,6 @@ function decode.ff_wait_children(argv)
     mode = argv[8],
     after = argv[9],
     rest = argv[10],
-    park = argv[11] == '1',
   }
   local bad
   q.fence, bad = fence.parse(argv, 2)
@@ -284,9 +283,6 @@ function decode.ff_wait_children(argv)
   end
   if q.rest ~= 'cancel' and q.rest ~= 'leave' then
     return nil, reply.err('invalid_input', 'rest: cancel or leave')
-  end
-  if not q.park and argv[11] ~= '0' then
-    return nil, reply.err('invalid_input', 'park: 0 or 1')
   end
   return q
 end

@@ -66,9 +66,7 @@ local function ff_wait_others(ctx, q)
     if x.mark == '.' then awaited.expect(ctx, x.execution, f.id, token) end
   end
   if #fields > 0 then redis.call('HSET', key, unpack(fields)) end
-  local w = wait.tally(ctx, f.id, { mode = q.mode, after = q.after, rest = q.rest })
-  w.state = 'm'
-  record.set(ctx, f.id, 'children_wait', wait.text(w))
+  wait.make(ctx, f.id, q)
   flow.apply(ctx)
   return reply.ok(reply.int(count))
 end

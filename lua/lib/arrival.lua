@@ -40,3 +40,8 @@ function arrival.came(ctx, c, id, op, box, e)
     waits.touch(ctx, id)
   end
 end
+
+-- children meets the part that waits for enough children.
+function arrival.children(ctx, c, id)
+  arrival.came(ctx, c, id, 'K', nil, { reason = 'resumed', cause = 'children', trigger = 'children' })
+end

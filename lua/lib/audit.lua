@@ -4,7 +4,7 @@
 local audit = {}
 
 audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true,
-  R2r = true, R2c = true, R3f = true, R3p = true, R3i = true, A1 = true, A3 = true,
+  R2r = true, R2c = true, R3f = true, R3p = true, A1 = true, A3 = true,
   R4f = true, R4t = true, R4p = true, R4i = true, R4r = true, G1f = true, G1t = true, G1p = true, G1i = true,
   G1r = true, S1 = true, S2 = true, S3 = true, S4 = true, S5 = true, S6 = true, S7 = true, S8 = true, T1 = true,
   T2 = true,

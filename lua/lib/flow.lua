@@ -136,11 +136,8 @@ function flow.child(ctx, e, id)
   if now and core.terminal(c) then w.after = 'run' end
   record.set(ctx, id, 'children_wait', wait.text(w))
   if not now or c.flow and graph.barred(ctx, c.flow) then return end
-  if c.state == 'R3i' then
-    wait.over(ctx, id, w)
-    flow.promote(ctx, record.read(ctx, id), id)
-  elseif core.suspended(c) then
-    arrival.came(ctx, c, id, 'K', nil, { reason = 'resumed', cause = 'children', trigger = 'children' })
+  if core.suspended(c) then
+    arrival.children(ctx, c, id)
   end
 end
 

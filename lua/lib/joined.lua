@@ -155,7 +155,7 @@ end
 
 -- stuck: a member that waits is waited for by something: its group, the release of its flow, or work.
 local function stuck(ctx, h, c, id, g)
-  if not core.blocked(c) or c.state == 'R3i' or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
+  if not core.blocked(c) or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
   if g and g.state == 'i' then
     if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then
       flow.skip(ctx, c, id)
@@ -174,15 +174,6 @@ local function stuck(ctx, h, c, id, g)
   end
 end
 
--- going lets one go on whose wait for children is decided.
-local function going(ctx, c, id)
-  if core.suspended(c) then
-    arrival.came(ctx, c, id, 'K', nil, { reason = 'resumed', cause = 'children', trigger = 'children' })
-  else
-    flow.promote(ctx, c, id)
-  end
-end
-
 -- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the
 -- handler, so one whose wait is lost runs and says it again.
 local function waits(ctx, h, c, id, children)
@@ -197,7 +188,7 @@ local function waits(ctx, h, c, id, children)
   if not w then
     if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
       if c.children_wait then record.clear(ctx, id, 'children_wait') end
-      going(ctx, c, id)
+      arrival.children(ctx, c, id)
     end
     return
   end
@@ -208,7 +199,7 @@ local function waits(ctx, h, c, id, children)
   local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
     record.set(ctx, id, 'children_wait', wait.text(w))
-    if now then going(ctx, c, id) end
+    if now then arrival.children(ctx, c, id) end
   end
 end
 
@@ -241,12 +232,11 @@ local function children(ctx, h, c, id)
   return v
 end
 
--- waits tells whether a member waits for children: parked, or suspended with these as a part of its condition.
+-- waits tells whether a member is suspended with children as a part of its condition.
 function joined.waits(ctx, c, id)
-  if c.state == 'R3i' then return true end
-  if not c.children_wait or not core.suspended(c) then return false end
+  if not core.suspended(c) or not string.find(c.children_wait or ' p all', ' p %l+$') then return false end
   local u = suspension.read(ctx, id)
-  return not u.closed_at and condition.of_children(u.condition) and string.find(c.children_wait, ' p %l+$') ~= nil
+  return not u.closed_at and condition.of_children(u.condition)
 end
 
 -- alone compares one that waits for others and is in no flow, likewise.

@@ -5,7 +5,7 @@ local settle = {}
 -- open tells whether the last attempt is still to be finished.
 function settle.open(c)
   return c.state == 'A1' or c.state == 'A3' or c.state == 'R1i' or c.state == 'R2ai' or c.state == 'R2c' or
-      c.state == 'R3i' or c.state == 'R4i' or c.state == 'G1i' or
+      c.state == 'R4i' or c.state == 'G1i' or
       core.suspended(c)
 end
 

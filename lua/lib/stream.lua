@@ -10,7 +10,7 @@
 -- run before it stopped, r as above, d durable frames before it.
 local stream = {}
 
-local reasons = { h = 'released', d = 'delayed', u = 'suspended', k = 'children' } -- by the letter of the release
+local reasons = { h = 'released', d = 'delayed', u = 'suspended' } -- by the letter of the release
 
 -- begin enters the run of a fence whose first frame was just appended. has says of the attempt: run, that of the frame
 -- before, before, how many durable frames came before, and most, how many it keeps. release is the last one of the
@@ -28,9 +28,9 @@ function stream.begin(ctx, f, has, release, first)
   return number, f.epoch .. ' ' .. why .. ' ' .. recorded .. ' ' .. before
 end
 
--- again notes that the handler runs again under the claim that it has; why is u for a wait, k for a wait for children.
-function stream.again(ctx, c, f, why)
-  if c.frames_attempt == f.attempt then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'e', f.epoch .. why) end
+-- again notes that the handler runs again under the claim that it has.
+function stream.again(ctx, c, f)
+  if c.frames_attempt == f.attempt then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'e', f.epoch .. 'u') end
 end
 
 -- recorded notes that a step of this fence was recorded: the frames of its run until now are not repeated. A run that

@@ -1,13 +1,13 @@
--- wait: a member that waits for children it made, in one core field: "mode children succeeded others after state rest".
--- mode is all, first, success (the first that succeeds) or fast (all have succeeded, or one did not); after is run or
--- cancel, what becomes of the children that are open when the wait is over; state is m (its children are being made),
--- p or d, decided; rest is cancel or leave, what becomes of the children if the parent ends first. The children are a
--- hash beside it: child -> "mark,attempt,node", and under the name 'name' what the handler calls the wait. It stays
--- until the next one. Executions that it did not make are in it under their full ids (lib/awaited.lua): they count as
--- children do, and nobody cancels them. The mark x is for one that is gone, and nothing tells how it ended. When a
--- wait is over, its outcomes become the step '\31c:' .. name, which the next claim brings: so every later pass is
--- told the same, and none has to ask. The parent is parked (R3i), or suspended with a condition that has the part K,
--- which other things may end, too (lib/arrival.lua).
+-- wait: what an execution keeps of the children that it made and waits for, in one core field: "mode children
+-- succeeded others after state rest". mode is all, first, success (the first that succeeds) or fast (all have
+-- succeeded, or one did not); after is run or cancel, what becomes of the children that are open when the wait is
+-- over; state is m (its children are being made), p or d, decided; rest is cancel or leave, what becomes of the
+-- children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under the
+-- name 'name' what the handler calls the wait. It stays until the next one. Executions that it did not make are in it
+-- under their full ids (lib/awaited.lua): they count as children do, and nobody cancels them. The mark x is for one
+-- that is gone, and nothing tells how it ended. When a wait is over, its outcomes become the step '\31c:' .. name,
+-- which the next claim brings: so every later pass is told the same, and none has to ask. The parent is suspended
+-- with a condition that has the part K, which other things may end, too (lib/arrival.lua).
 local wait = {}
 
 wait.modes = { all = true, first = true, success = true, fast = true }
@@ -55,6 +55,13 @@ function wait.tally(ctx, id, w)
   end
   wait.decide(w)
   return w
+end
+
+-- make notes what is waited for, for the case that the execution ends before it waits.
+function wait.make(ctx, id, q)
+  local w = wait.tally(ctx, id, { mode = q.mode, after = q.after, rest = q.rest })
+  w.state = 'm'
+  record.set(ctx, id, 'children_wait', wait.text(w))
 end
 
 -- outcomes is what the handler is told: child, mark, attempt and node of each, an open one with the mark '.'.

@@ -116,7 +116,7 @@ end
 function ff_explain.others(ctx, c, id)
   local suspended = core.suspended(c) and condition.of_children(suspension.read(ctx, id).condition)
   if not core.blocked(c) and not suspended then return '0', {} end
-  local v, ids, out = (suspended or c.state == 'R3i') and redis.call('HGETALL', keys.children(ctx.r, id))
+  local v, ids, out = suspended and redis.call('HGETALL', keys.children(ctx.r, id))
     or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
     local mark, _, node = nil, nil, nil

@@ -188,7 +188,7 @@ local function ff_suspend_execution(ctx, q)
     waitpoint.count(ctx, c, f.id, -closed)
     suspension.children(ctx, f.id, u)
     record.set(ctx, f.id, 'had_waits', '1', 'resume_bytes', suspension.told(u))
-    stream.again(ctx, c, f, 'u')
+    stream.again(ctx, c, f)
     if kids then flow.apply(ctx) end
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
