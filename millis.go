@@ -23,7 +23,7 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || n < -most || n > most {
-		return fmt.Errorf("%.40s is no whole number of milliseconds that a duration holds", text)
+		return fmt.Errorf("%.40s is not a whole number of milliseconds that a duration holds", text)
 	}
 	*m = Millis(n) * Millis(time.Millisecond)
 	return nil

@@ -81,7 +81,7 @@ func (r *Retentions) UnmarshalJSON(text []byte) error {
 	for outcome, seconds := range said {
 		kept := r.Of(outcome)
 		if kept == nil || outcome == Skipped {
-			return fmt.Errorf("%.40q is no outcome, want completed, failed, cancelled or expired", outcome)
+			return fmt.Errorf("%.40q is not an outcome, want completed, failed, cancelled or expired", outcome)
 		}
 		if *kept = time.Duration(seconds) * time.Second; seconds != int64(*kept/time.Second) {
 			*kept = math.MaxInt64 // more than a duration holds: no bound allows it

@@ -195,7 +195,8 @@ func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.R
 		out, err = a.store.ReportUsage(ctx, u)
 		for _, x := range out.Breaches {
 			if x.Crossed {
-				a.conn.Logger.WarnContext(ctx, "flowfabric: above the soft limit of a budget", "budget", u.Budget,
+				a.conn.Logger.WarnContext(ctx, "flowfabric: the usage is above the soft limit of a budget", "budget",
+					u.Budget,
 					"dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
 			}
 		}

@@ -66,7 +66,8 @@ func (a *Admin) wake(ctx context.Context, why string, waiters []engine.Waiter) {
 		for part := range slices.Chunk(routes, routesPerCall) {
 			p.Go(func() {
 				if _, err := a.store.OpenRoutes(ctx, partition, part); err != nil {
-					a.conn.Logger.Warn("flowfabric: routes stay closed for a while", "after", why, "partition",
+					a.conn.Logger.Warn("flowfabric: some routes could not be opened; they open by themselves",
+						"after", why, "partition",
 						partition, "routes", len(part), "error", err)
 				}
 			})

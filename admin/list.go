@@ -253,7 +253,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 					"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && index != engine.IndexActive {
-			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q",
+			return f, fmt.Errorf("%w: Filter.HeldBy lists active executions only, but States has %q",
 				flowfabric.ErrInvalidInput, s)
 		}
 	}

@@ -116,7 +116,7 @@ func (c Config) validate() error {
 	case c.Idle < 0:
 		return invalid("Idle is %v, want at least 0", c.Idle)
 	case len(c.Messages) == 0 && c.Prompt == "" && c.Mailbox == "":
-		return invalid("there is nothing to begin with: Messages, Prompt and Mailbox are empty")
+		return invalid("Messages, Prompt and Mailbox are all empty; set one of them")
 	}
 	for i, m := range c.Messages {
 		if !slices.Contains([]Role{User, Assistant, ToolRole}, m.Role) {

@@ -70,7 +70,7 @@ func TestNothingToBeginWith(t *testing.T) {
 			return agent.Run(ctx, task, agent.Config{Model: model, Messages: messages})
 		}, "")
 		if r.Err == nil || !strings.Contains(r.Err.Error(), "Prompt and Mailbox are empty") &&
-			!strings.Contains(r.Err.Error(), "nothing to begin with") {
+			!strings.Contains(r.Err.Error(), "all empty") {
 			t.Error(r.Err)
 		}
 	}

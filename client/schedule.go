@@ -241,7 +241,7 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 		}
 		if plan.Mode == engine.SealOpen {
 			return nil, fmt.Errorf(
-				"%w: nobody would seal a flow.Unsealed at every instant; leave it out, or use flow.Growing",
+				"%w: a schedule cannot submit a flow.Unsealed flow, which nobody seals; leave it out, or use flow.Growing",
 				flowfabric.ErrInvalidInput)
 		}
 		if s.input, err = plan.Encode(); err != nil {

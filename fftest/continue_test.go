@@ -97,7 +97,7 @@ func TestContinueWithAnotherType(t *testing.T) {
 	}, round{})
 	r.Want(fftest.Want{Failure: codes.CategoryHandlerError})
 	if len(r.Attempts) != 1 ||
-		!strings.Contains(fmt.Sprint(r.Err), "the input is a string, not what the definition takes") {
+		!strings.Contains(fmt.Sprint(r.Err), "the input is a string, which is not the definition's input type") {
 		t.Errorf("%v after %d attempts", r.Err, len(r.Attempts))
 	}
 }

@@ -103,7 +103,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if out.Kind == codes.OutcomeComplete {
 		if unused := t.unusedSteps(); len(unused) > 0 {
 			t.Logger().WarnContext(ctx,
-				"flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps",
+				"flowfabric: the handler completed without using recorded steps; was the handler changed?", "steps",
 				unused)
 		}
 	}
@@ -123,7 +123,8 @@ func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 		return
 	}
 	if wait := waits.Unasked(); wait != "" {
-		t.Logger().WarnContext(ctx, "flowfabric: a wait was answered that the handler did not ask for; was it renamed?",
+		t.Logger().WarnContext(ctx,
+			"flowfabric: the handler did not ask for a wait that was answered; was the wait renamed?",
 			"wait", wait)
 	}
 }

@@ -143,7 +143,7 @@ func (t *Task) readResult(ctx context.Context, id flowfabric.ExecutionID, attemp
 func (t *Task) checkOthers(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
 	if t.cfg.Results == nil {
 		return nil, fmt.Errorf(
-			"%w: the task works alone and can wait for nothing that it did not make; package fftest runs it",
+			"%w: this task runs without a server and cannot wait for executions that it did not make; use package fftest",
 			flowfabric.ErrInvalidInput)
 	}
 	return t.cfg.Results.CheckAwaited(ctx, t.ID(), ids)

@@ -115,7 +115,7 @@ func (t *Task) continued(input any, err error) Outcome {
 	t.mu.Unlock()
 	if takes != nil && !takes(input) {
 		return failed(codes.CategoryHandlerError,
-			Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes",
+			Permanent(fmt.Errorf("continue: %w: the input is a %T, which is not the definition's input type",
 				flowfabric.ErrInvalidInput, input)))
 	}
 	data, bad := codec.Encode(input)

@@ -336,7 +336,7 @@ func (s *spending) undo(ctx context.Context, o *spend) {
 		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone {
 			// not undone: the lease was lost
 			s.task.Logger().WarnContext(ctx,
-				"flowfabric: a refused spend was not taken back from a budget that had counted it", "budget", u.Budget,
+				"flowfabric: a budget keeps the amount of a refused spend", "budget", u.Budget,
 				"error", err)
 		}
 	}
@@ -346,7 +346,7 @@ func (s *spending) undo(ctx context.Context, o *spend) {
 // notice logs the limits that a spend has passed.
 func (s *spending) notice(ctx context.Context, name string, r admission.Reported) {
 	for _, x := range r.Breaches {
-		c, message := counter{name, x.Dimension}, "flowfabric: above the soft limit of a budget"
+		c, message := counter{name, x.Dimension}, "flowfabric: the usage is above the soft limit of a budget"
 		if x.Hard {
 			message = "flowfabric: above the hard limit of a budget, which only warns"
 		}
@@ -385,7 +385,8 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if !first {
 		return e
 	}
-	t.Logger().WarnContext(ctx, "flowfabric: over budget, the handler is stopped", "budget", e.Budget, "action",
+	t.Logger().WarnContext(ctx, "flowfabric: the execution is over budget; its handler is stopped", "budget",
+		e.Budget, "action",
 		string(e.Action), "error", e.Error())
 	if t.cfg.Cancel != nil {
 		t.cfg.Cancel(e)
@@ -400,7 +401,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		if s.open != nil {
 			ctx, cancel := outlive(ctx, spendGrace)
 			if err := s.settle(ctx); err != nil {
-				t.Logger().WarnContext(ctx, "flowfabric: the last spend is refused, or not known to be counted",
+				t.Logger().WarnContext(ctx, "flowfabric: the last spend was refused, or its answer was lost",
 					"error", err)
 			}
 			cancel()

@@ -268,13 +268,14 @@ func (t *Tokens) reload() {
 		}
 	}
 	if err != nil {
-		t.log.Error("flowfabric: api: the tokens cannot be read again; those that were read stay", "path", t.path,
+		t.log.Error("flowfabric: api: the file of tokens cannot be read; the tokens read before stay valid", "path",
+			t.path,
 			"error", err)
 		return
 	}
 	t.list.Store(&list)
 	t.written = info.ModTime()
-	t.log.Info("flowfabric: api: tokens were read again", "path", t.path, "tokens", len(list))
+	t.log.Info("flowfabric: api: the tokens were reloaded", "path", t.path, "tokens", len(list))
 }
 
 // authorize finds out who asks, and whether they may.

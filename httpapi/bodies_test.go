@@ -169,7 +169,7 @@ func TestValuesOfBodies(t *testing.T) {
 		`{"kind":"a","delay_until":"tomorrow"}`:                "time like 2026",
 		`{"kind":"a","priority":1.5}`:                          "whole number",
 		`{"kind":"a","priority":1e30}`:                         "whole number",
-		`{"kind":"a","delay_ms":9223372036854775808}`:          "no whole number of milliseconds",
+		`{"kind":"a","delay_ms":9223372036854775808}`:          "not a whole number of milliseconds",
 		`{"kind":"a","delay_until":{}}`:                        "a string",
 		`{"kind":"a","tags":[]}`:                               "an object",
 		`{"kind":"a","budgets":{}}`:                            "an array",

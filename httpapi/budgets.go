@@ -181,7 +181,7 @@ func (c *call) reportUsage() error {
 	if b.Execution != "" {
 		var err error
 		if u.Execution, err = flowfabric.ParseExecutionID(b.Execution); err != nil {
-			return invalid("/execution", "%.80q is no id of an execution", b.Execution)
+			return invalid("/execution", "%.80q is not an execution id", b.Execution)
 		}
 	}
 	said, err := c.h.admin.ReportUsage(c.ctx(), u)
@@ -201,7 +201,7 @@ func (c *call) refundBudget() error {
 	}
 	id, err := flowfabric.ParseExecutionID(b.Execution)
 	if err != nil {
-		return invalid("/execution", "%.80q is no id of an execution", b.Execution)
+		return invalid("/execution", "%.80q is not an execution id", b.Execution)
 	}
 	returned, err := c.h.admin.RefundBudget(c.ctx(), name, id, c.act(b.why)...)
 	if err != nil {

@@ -300,7 +300,7 @@ func (q *query) tags(name string) map[string]string {
 func (c *call) id() (flowfabric.ExecutionID, error) {
 	id, err := flowfabric.ParseExecutionID(c.r.PathValue("id"))
 	if err != nil {
-		return id, invalid("id", "%.80q is no id of an execution", c.r.PathValue("id"))
+		return id, invalid("id", "%.80q is not an execution id", c.r.PathValue("id"))
 	}
 	if len(c.who.Namespaces) > 0 || c.r.Method == http.MethodPost {
 		s, err := c.h.client.Execution(id).Get(c.ctx())

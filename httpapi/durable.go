@@ -145,7 +145,7 @@ func (c *call) durableStream() error {
 		return invalid("live", "it is %.32q, want long-poll or sse", d.live)
 	}
 	if d.live != "" && d.offset == "" {
-		return invalid("offset", "it is missing: a live read says where it begins")
+		return invalid("offset", "it is missing: a live read needs a position to begin at")
 	}
 	from, now := stream.Position(""), d.offset == "now"
 	if !now && d.offset != "" && d.offset != "-1" {

@@ -128,7 +128,7 @@ type batchItem struct {
 func (c *call) submitBatch(b *batch) (batchAnswer, error) {
 	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
 		return batchAnswer{}, invalid("Idempotency-Key",
-			"it would be that of all items: give each item an idempotency_key of its own")
+			"a batch cannot share one key: give each item its own idempotency_key")
 	}
 	if len(b.Items) < 1 || len(b.Items) > maxBatch {
 		return batchAnswer{}, invalid("/items", "there are %d, want 1..%d", len(b.Items), maxBatch)
@@ -162,7 +162,7 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	if text := q.text("flow"); text != "" {
 		id, err := flowfabric.ParseFlowID(text)
 		if err != nil {
-			q.wrong("flow", "%.80q is no id of a flow", text)
+			q.wrong("flow", "%.80q is not a flow id", text)
 		}
 		f.Flow = id
 	}

@@ -39,7 +39,7 @@ func (c *call) flows() (out flowPage, err error) {
 func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
 	id, err := flowfabric.ParseFlowID(c.r.PathValue("id"))
 	if err != nil {
-		return nil, flowfabric.FlowRecord{}, invalid("id", "%.80q is no id of a flow", c.r.PathValue("id"))
+		return nil, flowfabric.FlowRecord{}, invalid("id", "%.80q is not a flow id", c.r.PathValue("id"))
 	}
 	f := c.h.client.Flow(id)
 	record, err := f.Describe(c.ctx())

@@ -64,7 +64,7 @@ func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
 	case lease == "":
 		return f, noLease(field)
 	case !ok:
-		return f, invalid(field, "it is no lease: it came with the execution, and is passed on as it is")
+		return f, invalid(field, "it is not a lease: pass the lease of the claim unchanged")
 	case ids.Worker(f.Session) != s.id:
 		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.StaleLease), Field: field,
 			Detail: "the lease is another session's"}

@@ -32,7 +32,7 @@ func (c *call) sendMessage(b *messageBody) (none client.Sent, err error) {
 	var content any = json.RawMessage(value(b.Payload))
 	if b.Base64 != nil {
 		if b.Payload != nil {
-			return none, invalid("/base64", "there is a payload, too, want one of the two")
+			return none, invalid("/base64", "payload is set, too; want one of the two")
 		}
 		content = b.Base64
 	}

@@ -36,7 +36,7 @@ func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[
 	for name, from := range n.Inputs {
 		node := nodes[from]
 		if node == nil {
-			return nil, invalid(place+"/inputs/"+name, "no node before it is called %.64q", from)
+			return nil, invalid(place+"/inputs/"+name, "no earlier node is called %.64q", from)
 		}
 		given[from] = true
 		opts = append(opts, flow.Input[[]byte]{Name: name}.From(node))
@@ -44,7 +44,7 @@ func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[
 	for i, from := range n.After {
 		node := nodes[from]
 		if node == nil {
-			return nil, invalid(fmt.Sprintf("%s/after/%d", place, i), "no node before it is called %.64q", from)
+			return nil, invalid(fmt.Sprintf("%s/after/%d", place, i), "no earlier node is called %.64q", from)
 		}
 		if !given[from] {
 			given[from] = true

@@ -20,7 +20,7 @@ func (c *call) partitions() (partitionList, error) {
 func (c *call) partition() (uint16, error) {
 	n, err := strconv.ParseUint(c.r.PathValue("key"), 10, 16)
 	if err != nil {
-		return 0, invalid("key", "%.32q is no number of a partition", c.r.PathValue("key"))
+		return 0, invalid("key", "%.32q is not a partition number", c.r.PathValue("key"))
 	}
 	return uint16(n), nil
 }

@@ -23,7 +23,7 @@ type given struct {
 // check refuses two inputs; at is where they are in the body.
 func (g *given) check(at string) error {
 	if g.Input != nil && g.Base64 != nil {
-		return invalid(at+"/input_base64", "there is an input, too, want one of the two")
+		return invalid(at+"/input_base64", "input is set, too; want one of the two")
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 		return nil, err
 	}
 	if !c.who.may(s.Route.Namespace) || !slices.Contains(s.Route.Gates, flowfabric.BudgetGate(b.Budget)) {
-		return nil, invalid("/budget", "%.64q is no budget of the execution", b.Budget)
+		return nil, invalid("/budget", "%.64q is not a budget of the execution", b.Budget)
 	}
 	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution,
 		Epoch: f.Epoch, Sequence: b.Sequence, Key: b.Key, Amounts: b.Amounts})

@@ -150,6 +150,7 @@ func (c *claimer) start(p *source.Partition, claims []*keeper.Held, slots int) (
 func (c *claimer) roundFailed(p *source.Partition, err error) {
 	first := c.session.Source.Failed(p, time.Now()) == 1
 	if first && !c.fatal(err) && c.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
-		c.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.ID(), "error", err)
+		c.log.Warn("flowfabric: the claim failed; the worker retries until it succeeds", "partition", p.ID(),
+			"error", err)
 	}
 }

@@ -91,7 +91,7 @@ func (r *run) abandoned() error {
 	}
 	for _, held := range r.session.Keeper.Holding() {
 		r.log.Error(
-			"flowfabric: handler ignored the end of its context and is abandoned; the execution is requeued when the lease runs out",
+			"flowfabric: the handler ignored the end of its context and is abandoned; the execution is requeued when its lease expires",
 			"execution", held.Fence().Execution.String(), "attempt", held.Fence().Attempt, "within",
 			r.cfg.LeaseTTL.String())
 	}
@@ -107,7 +107,8 @@ func (r *run) closeSessions(lastCall time.Time) {
 	ctx, cancel := context.WithDeadline(r.ctx, lastCall)
 	defer cancel()
 	if err := r.session.Close(ctx); err != nil {
-		r.log.Warn("flowfabric: sessions were not closed; they expire", "within", r.cfg.LeaseTTL.String(), "error", err)
+		r.log.Warn("flowfabric: the worker could not close its sessions; they expire", "within",
+			r.cfg.LeaseTTL.String(), "error", err)
 	}
 }
 
@@ -121,7 +122,7 @@ func (r *run) farewell(lastCall time.Time) {
 	defer cancel()
 	if _, _, err := r.store.Poll(ctx, []uint16{0}); err != nil &&
 		(ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
-		r.log.Info("flowfabric: the server does not answer; the connections are closed without a farewell", "error",
+		r.log.Info("flowfabric: the server does not answer; the worker closes its connections without leaving", "error",
 			err)
 		r.cancel(flowfabric.ErrDraining)
 		r.store.Close()

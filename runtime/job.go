@@ -159,7 +159,7 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	err := j.jobs.store.UpdateProgress(ctx, fence, percent, message)
 	j.held.Refused(err)
 	if flowfabric.Retryable(err) && ctx.Err() == nil {
-		j.logger().Debug("flowfabric: progress was not stored", "error", err)
+		j.logger().Debug("flowfabric: the worker could not store the progress", "error", err)
 		return nil // progress is a hint: a server that is away, frozen or full must not cost an attempt
 	}
 	return err

@@ -83,7 +83,7 @@ func (g *membership) enter(ctx context.Context) error {
 			if first.IsZero() {
 				first = until
 				g.log.Warn(
-					"flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
+					"flowfabric: another process is registered under this instance name; the worker waits until that registration expires",
 					"instance", g.name, "remaining", left.Round(time.Millisecond).String())
 				close(g.waiting)
 			}
@@ -152,7 +152,7 @@ func (g *membership) leave(by time.Time) {
 	ctx, cancel := context.WithDeadline(g.ctx, by)
 	defer cancel()
 	if _, err := g.store.LeaveWorker(ctx, g.name, g.token); err != nil {
-		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.ttl.String(),
+		g.log.Warn("flowfabric: the worker could not end its registration; it expires", "within", g.ttl.String(),
 			"error", err)
 	}
 }
@@ -196,10 +196,10 @@ func (g *membership) report(ctx context.Context, err error) {
 	case taken && !g.taken:
 		g.taken, g.entered = true, false
 		g.log.Error(
-			"flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",
+			"flowfabric: another process took this worker's instance name while this worker was disconnected; both keep working, since leases are fenced, but they share the wakes sent to the name: give every process its own Config.Instance",
 			"instance", g.name, "error", err)
 	case !taken && !g.failed:
-		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance",
+		g.log.Warn("flowfabric: the worker could not register; it keeps working and tries again", "instance",
 			g.name, "error", err)
 	}
 	g.failed = true

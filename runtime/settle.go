@@ -42,7 +42,7 @@ func (j *job) settle(outcome handler.Outcome) {
 		j.held.Release()
 	default:
 		j.logger().Error(
-			"flowfabric: execution was not settled; it is handed back, or requeued when its session runs out",
+			"flowfabric: the worker could not settle the execution; it releases it, or the execution is requeued when its session expires",
 			"outcome", outcome.Kind, "error", err)
 		j.jobs.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()

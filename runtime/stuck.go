@@ -85,7 +85,7 @@ func (w *watch) leave(j *job) {
 	}
 	w.mu.Unlock()
 	if x.stuck {
-		j.logger().Info("flowfabric: a stuck handler has returned, and its slot is free", "running",
+		j.logger().Info("flowfabric: a stuck handler returned; its slot is free", "running",
 			rounded(time.Since(x.began)))
 	}
 }

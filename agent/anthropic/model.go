@@ -165,7 +165,7 @@ func (c *call) open(client sdk.Client, params sdk.MessageNewParams) (ssestream.D
 		return nil, context.Cause(c.ctx)
 	case err == nil:
 		return nil, wire.Refuse(
-			fmt.Errorf("anthropic: message: the service redirects with status %d; set Config.BaseURL to where it is",
+			fmt.Errorf("anthropic: message: the service redirects with status %d; set Config.BaseURL to its address",
 				c.res.StatusCode))
 	case c.res == nil || c.res.StatusCode < 400:
 		return nil, c.broken(err)

@@ -16,10 +16,10 @@ func bulkCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bulk",
 		Short: "Replay, cancel, purge, run, hold or reprioritise everything that a filter matches",
-		Long: `bulk does one thing to all executions that the flags match, as ls lists them. --dry-run only
-counts them, and without --yes nothing is changed. What changed meanwhile, so that the action does not apply any
-more, is skipped. What was created after the start is left out. If it is stopped it prints a cursor; --cursor
-goes on from there. Repeating all of it is safe too.`,
+		Long: `bulk applies one action to all executions that the flags match, as ls lists them. --dry-run only
+counts them, and without --yes nothing is changed. Executions that changed meanwhile, so that the action
+no longer applies, are skipped. Executions that were created after the start are left out. An interrupted
+run prints a cursor; --cursor goes on from there. Repeating the whole run is safe too.`,
 		Example: `  flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --dry-run
   flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --yes --by anna
   flowfabric bulk run-now --kind ship --yes

@@ -16,16 +16,16 @@ func doctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a deployment is healthy, and suggest remedies",
-		Long: `doctor looks at every node and at the records of the store: version, cluster state, function
-library, role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
-work that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the
-server lacks, and what the user may do. It loads nothing and writes nothing, so it also helps where nothing else
-starts. It also checks all indexes, like 'flowfabric check', if the store has at most 10,000 keys: that reads
-every key. --indexes does it however many there are, and --indexes=false never.
+		Long: `doctor checks every node and the records of the store: version, cluster state, function library,
+role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
+work without a worker, sessions and quotas that a step back of the clock left in the future, commands that
+the server lacks, and the rights of the user. It loads nothing and writes nothing, so it also helps where
+nothing else starts. On a store of at most 10,000 keys it also checks all indexes, like 'flowfabric
+check', which reads every key. --indexes checks them on a larger store, and --indexes=false never does.
 
-Every check is ok, warn, fail or skip. Exit code 1 says that one has failed. Exit code 0 says nothing about a
-check that was skipped. Without the indexes the check drift is skipped, and checked_keys of --json is 0: then an
-index may be wrong that 'flowfabric check' would report.`,
+Every check is ok, warn, fail or skip. Exit code 1 means that a check failed. Exit code 0 says nothing
+about skipped checks. Without the indexes the check drift is skipped, and checked_keys of --json is 0:
+'flowfabric check' may then still find a wrong index.`,
 		Example: `  flowfabric doctor
   flowfabric doctor --indexes --timeout 10m
   flowfabric doctor --json | jq '.checks[] | select(.status!="ok")'`,

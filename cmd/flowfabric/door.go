@@ -161,7 +161,7 @@ func (d *door) ask(ctx context.Context, method, path string, query url.Values, b
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s %s answered what this version does not understand: %w", method, path, err)
+		return fmt.Errorf("%s %s: the server's answer is not understood by this version: %w", method, path, err)
 	}
 	return nil
 }

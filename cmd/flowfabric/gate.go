@@ -42,7 +42,7 @@ not answer; repeat it then.`,
 		route: "POST /v1/gates:attach", args: map[string]member{"SCOPE": text("", "", "")}, flags: gateFlags,
 		run: func(ctx context.Context, q *request) error {
 			if len(q.body) == 0 || q.body["budgets"] == nil && q.body["quotas"] == nil {
-				return usage("attach: name what to attach with --budget and --quota")
+				return usage("attach: name budgets and quotas with --budget and --quota")
 			}
 			return attach(ctx, q, "attached", "attached to %s")
 		},
@@ -57,7 +57,7 @@ created before keep them.`,
 		flags: append(slices.Clone(gateFlags), yes("", "all", "all that is attached to the scope")),
 		run: func(ctx context.Context, q *request) error {
 			if q.said("all") == (q.body["budgets"] != nil || q.body["quotas"] != nil) {
-				return usage("detach: name what to detach with --budget and --quota, or everything with --all")
+				return usage("detach: name budgets and quotas with --budget and --quota, or use --all")
 			}
 			return attach(ctx, q, "detached", "detached from %s")
 		},
@@ -93,7 +93,7 @@ func blockedBy(ctx context.Context, q *request, is func(admission.Closing) bool)
 	}
 	closed := slices.DeleteFunc(all.Closed, func(c admin.ClosedRoute) bool { return c.Waiting == 0 || !is(c.Reason) })
 	if err != nil && len(closed) == 0 {
-		err = fmt.Errorf("what it keeps from running is not known: %w", err)
+		err = fmt.Errorf("the work that it blocks could not be read: %w", err)
 	}
 	return closed, err
 }
@@ -174,10 +174,10 @@ func removeGate(ctx context.Context, q *request, what string, names func(admin.A
 				return err
 			}
 			return fmt.Errorf(
-				"remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
+				"remove %s %q: %w to %s, and work created there would wait: detach it first ('flowfabric gate detach'), or use --force",
 				what, q.args[0], errAttached, strings.Join(scopes, ", "))
 		case err != nil:
-			return fmt.Errorf("remove %s %q: where it is attached is not known, see --force: %w", what, q.args[0], err)
+			return fmt.Errorf("remove %s %q: its scopes could not be read, see --force: %w", what, q.args[0], err)
 		}
 	}
 	if err := q.do(ctx, nil); err != nil {

@@ -20,9 +20,9 @@ func healthCommand(a *app) *cobra.Command {
 		Use:   "health",
 		Short: "Ask a process that serves whether it is ready",
 		Long: `health asks the process of "flowfabric serve" at --addr whether it reaches its store (/readyz),
-and ends with exit code 0 if it does. With --live it asks only whether the process answers (/healthz). Any
-process that serves these two paths can be asked. It needs no token and no server URL, so it suits the health
-check of a container.`,
+and ends with exit code 0 if it does. With --live it asks only whether the process answers (/healthz). It
+works with any process that serves these two paths. It needs no token and no server URL, so it suits the
+health check of a container.`,
 		Example: `  flowfabric health --addr 127.0.0.1:7788 --timeout 3s`,
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {

@@ -31,7 +31,8 @@ func pages[T any](ctx context.Context, q *request) (items []T, raw []json.RawMes
 		for _, text := range next.Items {
 			var item T
 			if err := json.Unmarshal(text, &item); err != nil {
-				return nil, nil, fmt.Errorf("%s answered what this version does not understand: %w", q.path, err)
+				return nil, nil, fmt.Errorf("%s: the server's answer is not understood by this version: %w", q.path,
+					err)
 			}
 			items = append(items, item)
 		}
@@ -101,7 +102,7 @@ func long[T any](header []string, row func(T) []any) func(context.Context, *requ
 				}
 				var item T
 				if err := json.Unmarshal(raw, &item); err != nil {
-					return fmt.Errorf("%s answered what this version does not understand: %w", q.path, err)
+					return fmt.Errorf("%s: the server's answer is not understood by this version: %w", q.path, err)
 				}
 				cells = append(cells, row(item))
 			}

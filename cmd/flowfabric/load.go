@@ -16,10 +16,10 @@ func loadCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load",
 		Short: "Load the function library and boot the store",
-		Long: `load brings the function library of this version to every primary that lacks it or has an older
-one, and boots a store that was never used. Run it before workers of a new version start where they may not load
-the library themselves; it needs no more rights than the user loader of ops/acl has. A newer library stays as it
-is. It may be repeated.`,
+		Long: `load installs the function library of this version on every primary that lacks it or has an older
+one, and boots a store that was never used. Run it before you start workers of a new version that may not
+load the library themselves. It needs no more rights than the user loader of ops/acl has. A newer library
+stays. You may repeat the command.`,
 		Example: "  flowfabric load --url redis://loader:…@db:6379",
 		Args:    cobra.NoArgs,
 		RunE:    a.once(func(ctx context.Context, _ []string) error { return a.load(ctx) }),

@@ -55,17 +55,18 @@ func serveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the dashboard and the HTTP API, and keep time, until interrupted",
-		Long: `serve is the process to deploy beside your workers: the dashboard (/), the HTTP API with live
-streams (/v1), the pages on which people answer by link (/approve), metrics (/metrics, for viewers), and
-maintenance without any worker (delays, timeouts, lost leases, schedules, budgets). Several of them may run;
-they share the maintenance with each other and with workers.
+		Long: `serve is the process to deploy beside your workers. It serves the dashboard (/), the HTTP API with
+live streams (/v1), the pages on which people answer by link (/approve), and metrics (/metrics, for
+viewers). It also runs the maintenance without any worker (delays, timeouts, lost leases, schedules,
+budgets). You may run several; they share the maintenance with each other and with workers.
 
-Everybody needs a bearer token: --tokens names a file of them, which is read again when it changes, and
-FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any token
-serve listens on a loopback address only, and everybody on this machine may do everything.
+Every caller needs a bearer token. --tokens names a file of tokens, which serve reads again when it
+changes; FLOWFABRIC_API_TOKENS may hold its content instead. "flowfabric token new" makes an entry.
+Without any token serve listens on a loopback address only, and everybody on this machine may do
+everything.
 
 FLOWFABRIC_STREAM_KEY (64 hex digits, openssl rand -hex 32) signs the tokens with which browsers follow an
-execution; give it to all processes behind one address. TLS is the business of the proxy in front.`,
+execution; give it to all processes behind one address. serve does not do TLS; put a proxy in front of it.`,
 		Example: `  flowfabric serve --url redis://127.0.0.1:6379
   flowfabric serve --addr 0.0.0.0:7788 --tokens /etc/flowfabric/tokens.json --allow-origin https://app.example`,
 		Args: cobra.NoArgs,
@@ -159,7 +160,7 @@ func (f *serveFlags) authorize(logger *slog.Logger) (*httpapi.Tokens, error) {
 	text := os.Getenv("FLOWFABRIC_API_TOKENS")
 	switch {
 	case f.tokens != "" && text != "":
-		return nil, usage("--tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may ask")
+		return nil, usage("--tokens and FLOWFABRIC_API_TOKENS are both set; want one of them")
 	case f.tokens != "":
 		return httpapi.LoadTokens(f.tokens, logger)
 	case text != "":

@@ -38,15 +38,16 @@ func tokenNewCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a token and show its secret once",
-		Long: `new makes a token: its secret, which is for whoever calls and is shown only here, and the entry
-for the file of tokens, which has a hash of it. --file adds the entry to the file, which keeps its mode and
-owner; a new one is its maker's alone, so give it to the user that serves (chown). Of several commands at once
-each keeps what the others add and remove. A process that serves reads the file again within seconds. After
---expires the token is refused; its entry stays until 'token rm'.
+		Long: `new makes a token. It prints the secret once, for the caller, and the entry for the file of
+tokens, which holds a hash of the secret. --file adds the entry to the file, which keeps its mode and
+owner. A new file belongs to the user who runs the command, so give it to the user that serves (chown).
+Concurrent commands keep each other's changes. A serving process reads the file again within seconds.
+After --expires the token is refused; its entry stays until 'token rm'.
 
-The name is noted with every change that is made with the token. Roles: viewer reads; producer also submits,
-signals and cancels; operator also changes what there is; admin also purges; worker takes work. With --in it
-sees and changes one namespace alone: no budgets, quotas, checks and partitions, which belong to none.`,
+Every change that is made with the token records its name. Roles: viewer reads; producer also submits,
+signals and cancels; operator also changes existing work and settings; admin also purges; worker takes
+work. With --in the token sees and changes one namespace alone: no budgets, quotas, checks and partitions,
+which belong to no namespace.`,
 		Example: `  flowfabric token new anna --role operator --file /etc/flowfabric/tokens.json
   flowfabric token new shop --role producer --in default --expires 720h --file /etc/flowfabric/tokens.json`,
 		Args: exactly("NAME"),
@@ -96,7 +97,7 @@ func tokenListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the tokens of a file",
-		Long:    "ls lists the tokens of a file: who may do what, where and until when. It shows no secrets.",
+		Long:    "ls lists the tokens of a file: name, role, namespace and expiry. It shows no secrets.",
 		Example: `  flowfabric token ls --file /etc/flowfabric/tokens.json`,
 		Args:    cobra.NoArgs,
 	}
@@ -135,8 +136,8 @@ func tokenRemoveCommand(a *app) *cobra.Command {
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "Remove a token from a file",
-		Long: `rm removes a token from a file, which keeps its mode and owner. A process that serves refuses it
-within seconds, and ends the streams that it has opened within a minute.`,
+		Long: `rm removes a token from a file, which keeps its mode and owner. A serving process refuses the
+token within seconds, and ends the streams that the token opened within a minute.`,
 		Example: `  flowfabric token rm shop --file /etc/flowfabric/tokens.json`,
 		Args:    exactly("NAME"),
 	}

@@ -20,10 +20,10 @@ func topCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch queues, workers, maintenance and throughput",
-		Long: `top shows what waits, what runs and who works, again and again until it is interrupted. ENDED/S
-of a queue is what ended in the last ten seconds, per second, as far as the thousand that ended last tell. The
-throughput of all is exact from the second picture on; until then --json says 0 of what was created or completed
-per second. Off a terminal it prints one picture after the other; with --json one line each.`,
+		Long: `top shows waiting work, running work and workers, again and again until it is interrupted. ENDED/S
+of a queue is the rate over the last ten seconds, estimated from the thousand executions that ended last.
+The total throughput is exact from the second picture on; until then --json says 0 created and completed
+per second. Off a terminal it prints one picture after the other; --json prints one line each.`,
 		Example: `  flowfabric top
   flowfabric top --once --json | jq .waiting`,
 		Args: cobra.NoArgs,

@@ -381,7 +381,7 @@ func told[T any](text func(p *page, q *request, v T)) func(*request, json.RawMes
 	return func(q *request, answer json.RawMessage) error {
 		var v T
 		if err := json.Unmarshal(answer, &v); err != nil {
-			return fmt.Errorf("%s answered what this version does not understand: %w", q.path, err)
+			return fmt.Errorf("%s: the server's answer is not understood by this version: %w", q.path, err)
 		}
 		return q.app.show(answer, func(p *page) { text(p, q, v) })
 	}

@@ -152,7 +152,7 @@ func (b *breaker) changed(key string, from, to gobreaker.State) {
 	switch to {
 	case gobreaker.StateOpen:
 		b.until.Store(time.Now().Add(b.all.Open).UnixNano())
-		b.all.Logger.Warn("flowfabric: circuit breaker opens: runs are put aside", "key", key, "for", b.all.Open, "was",
+		b.all.Logger.Warn("flowfabric: the circuit breaker opens and delays runs", "key", key, "for", b.all.Open, "was",
 			from.String())
 	case gobreaker.StateClosed:
 		b.all.Logger.Info("flowfabric: circuit breaker closes", "key", key)

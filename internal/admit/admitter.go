@@ -183,7 +183,7 @@ func (p *pass) settle(ctx context.Context) ([]engine.Claim, error) {
 		if len(claims) == 0 {
 			return nil, err
 		}
-		p.cfg.Logger.Warn("flowfabric: what gates refused was not given back; it comes back by itself", "partition",
+		p.cfg.Logger.Warn("flowfabric: work that gates refused was not released; its grant expires", "partition",
 			p.req.Partition, "within", "5s", "error", err)
 	}
 	return claims, nil

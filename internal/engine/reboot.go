@@ -71,7 +71,7 @@ func (e *Engine) bootAgain(ctx context.Context, seen uint64) error {
 	e.reboots.refused = nil
 	e.reboots.count.Add(1)
 	e.log.WarnContext(ctx,
-		"flowfabric: the store had lost partitions (it was flushed, or restarted without its data); they are booted again, and what was in them is gone",
+		"flowfabric: the store had lost partitions (it was flushed, or restarted without its data); they are booted again, and their data is gone",
 		"server", e.Server(), "partitions", e.partitions)
 	return nil
 }

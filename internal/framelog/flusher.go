@@ -127,7 +127,8 @@ func (w *Writer) send(ctx context.Context, batch []stream.Frame) error {
 	} else if permanent, ok := errors.AsType[*backoff.PermanentError](err); ok {
 		return permanent.Err
 	} else {
-		w.logger().Warn("frames not acknowledged, sending them again", "first", first, "last", last, "error", err)
+		w.logger().Warn("frames were not acknowledged; the writer sends them again", "first", first, "last", last,
+			"error", err)
 	}
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(resendFirst),
 		backoff.WithMaxInterval(resendAtMost), backoff.WithMaxElapsedTime(0))

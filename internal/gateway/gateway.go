@@ -198,7 +198,7 @@ func (g *Gateway) Return(claims []Claim) {
 		each.Go(func() {
 			if _, err := g.engine.ReleaseExecution(ctx, c.Fence); err != nil {
 				g.log.Warn(
-					"flowfabric: gateway: what a worker did not wait for was not given back; it comes back when its lease ends",
+					"flowfabric: gateway: an execution claimed for a worker that left could not be released; it is requeued when its lease ends",
 					"execution", c.Fence.Execution.String(), "error", err)
 			}
 		})

@@ -120,7 +120,7 @@ func (p *pool) next1(x *source.Partition, session string, ttl time.Duration) (re
 		}
 	}
 	p.g.log.Warn(
-		"flowfabric: gateway: a claim was not answered; if it took something, that comes back when its lease ends",
+		"flowfabric: gateway: a claim got no answer; executions that it took are requeued when their leases end",
 		"partition", x.ID(), "session", session, "error", err)
 	return reply, err
 }

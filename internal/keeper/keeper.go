@@ -207,7 +207,7 @@ func (k *Keeper) unresolved(s *session, err error) {
 	}
 	if s.garbled++; s.garbled >= maxGarbled {
 		k.cfg.Logger.Error(
-			"flowfabric: the answer to a claim cannot be read; its session takes no more work, and what it took is requeued on expiry",
+			"flowfabric: the answer to a claim cannot be read; its session takes no more work, and its executions are requeued when it expires",
 			"partition", s.partition, "session", s.id, "error", err)
 		s.pending = false
 		k.retire(s)

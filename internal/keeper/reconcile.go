@@ -55,7 +55,8 @@ func (k *Keeper) reconcile(ctx context.Context, s *session) {
 	callCtx, cancel := context.WithTimeout(ctx, k.call)
 	defer cancel()
 	if err := k.compare(callCtx, s); err != nil && ctx.Err() == nil {
-		k.cfg.Logger.Debug("flowfabric: held executions were not compared", "partition", s.partition, "session", s.id,
+		k.cfg.Logger.Debug("flowfabric: the worker could not compare its executions with the server's", "partition",
+			s.partition, "session", s.id,
 			"error", err)
 	}
 }
@@ -118,7 +119,7 @@ func (k *Keeper) confirmed(s *session, known map[engine.Held]*Held, members []en
 		case start.Since(h.missed) < k.confirm:
 			s.doubt(k.confirm)
 		default:
-			k.cfg.Logger.Warn("flowfabric: execution is run here but not held any more",
+			k.cfg.Logger.Warn("flowfabric: the worker runs an execution whose lease it no longer holds",
 				"execution", m.Execution.String(), "session", s.id)
 			h.lose(flowfabric.ErrLeaseLost)
 		}
@@ -157,7 +158,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 		}
 		return err
 	}
-	k.cfg.Logger.Warn("flowfabric: execution was held but not run here; it is back in the queue",
+	k.cfg.Logger.Warn("flowfabric: the worker held an execution that it did not run; the execution is back in the queue",
 		"execution", m.Execution.String(), "session", s.id)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,7 +188,7 @@ func (k *Keeper) returned(s *session, err error) error {
 	s.doubt(comparePause)
 	if s.refusals >= maxRefusals {
 		k.cfg.Logger.Error(
-			"flowfabric: executions are held but neither run nor handed back; their session takes no more work and expires",
+			"flowfabric: the worker holds executions that it neither runs nor released; their session takes no more work and expires",
 			"partition", s.partition, "session", s.id, "error", err)
 		k.retire(s)
 	}

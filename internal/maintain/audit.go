@@ -39,7 +39,7 @@ type AuditConfig struct {
 
 // ErrAuditIncomplete is the error of a partition that moved, or whose server could not be reached, while it was
 // audited. What was found and repaired until then holds.
-var ErrAuditIncomplete = errors.New("the partition moved or could not be reached while it was audited")
+var ErrAuditIncomplete = errors.New("the partition moved or could not be reached during the audit")
 
 // sound tells whether nothing is wrong any more with what was audited to its end.
 func sound(r flowfabric.CheckReport) bool {

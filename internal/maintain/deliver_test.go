@@ -135,8 +135,8 @@ func TestOutboxIsDelivered(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		if n := strings.Count(log.String(), "quotas or executions were not told"); n != 1 ||
-			!strings.Contains(log.String(), "told again") {
+		if n := strings.Count(log.String(), "quotas or executions did not receive"); n != 1 ||
+			!strings.Contains(log.String(), "receive reports again") {
 			t.Errorf("%d complaints: %s", n, log.String())
 		}
 	})

@@ -111,13 +111,13 @@ func (f *firing) settle(ctx context.Context, a fired) {
 	if a.err != nil {
 		p.until = time.Now().Add(p.backoff.NextBackOff())
 		if p.failures++; p.failures == 1 && ctx.Err() == nil {
-			f.cfg.Logger.Warn("flowfabric: schedules were not fired, trying again until it works", "partition",
+			f.cfg.Logger.Warn("flowfabric: schedules could not fire; they are retried until they succeed", "partition",
 				a.partition, "error", a.err)
 		}
 		return
 	}
 	if p.failures > 0 {
-		f.cfg.Logger.Info("flowfabric: schedules are fired again", "partition", a.partition, "failures", p.failures)
+		f.cfg.Logger.Info("flowfabric: schedules fire again", "partition", a.partition, "failures", p.failures)
 		p.failures, p.until = 0, time.Time{}
 		p.backoff.Reset()
 	}

@@ -178,8 +178,8 @@ func TestFailedFiringsBackOffAndTicksGoOn(t *testing.T) {
 		if n := len(b.of(0)); n < 590 {
 			t.Errorf("only %d ticks in ten minutes", n)
 		}
-		if strings.Count(log.String(), "schedules were not fired") != 1 ||
-			strings.Count(log.String(), "fired again") != 1 {
+		if strings.Count(log.String(), "schedules could not fire") != 1 ||
+			strings.Count(log.String(), "schedules fire again") != 1 {
 			t.Errorf("log:\n%s", log.String())
 		}
 	})

@@ -370,7 +370,7 @@ func (r *run) settle(ctx context.Context, res result) {
 		return
 	}
 	if p.failures > 0 {
-		r.cfg.Logger.Info("flowfabric: tick works again", "partition", p.id, "failures", p.failures)
+		r.cfg.Logger.Info("flowfabric: the tick works again", "partition", p.id, "failures", p.failures)
 		p.failures = 0
 		p.backoff.Reset()
 	}
@@ -402,7 +402,8 @@ func (r *run) settleError(ctx context.Context, p *partition, now time.Time, err 
 	p.state, p.unsure = failing, true
 	p.ask = p.ask || p.asked
 	if p.failures++; p.failures == 1 && ctx.Err() == nil {
-		r.cfg.Logger.Warn("flowfabric: tick failed, trying again until it works", "partition", p.id, "error", err)
+		r.cfg.Logger.Warn("flowfabric: the tick failed; it is retried until it succeeds", "partition", p.id, "error",
+			err)
 	}
 	r.schedule.at(p, now.Add(p.backoff.NextBackOff()))
 }
@@ -453,6 +454,7 @@ func (r *run) release(ctx context.Context) {
 	}
 	calls.Wait()
 	if n := failed.Load(); n > 0 {
-		r.cfg.Logger.Info("flowfabric: ticks were not handed back; others take them over once overdue", "partitions", n)
+		r.cfg.Logger.Info("flowfabric: ticks were not released; other processes take them over once overdue",
+			"partitions", n)
 	}
 }

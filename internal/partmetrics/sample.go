@@ -131,7 +131,7 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 	if last, ok := s.refused[partition]; ok && now.info.TokensRefused > last {
 		s.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
 		s.log.Warn(
-			"flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out",
+			"flowfabric: waitpoint tokens were refused: forged or cut links, or tokens of a key that was rotated out",
 			"partition", partition,
 			"count", now.info.TokensRefused-last)
 	}

@@ -170,7 +170,7 @@ func (s *Session) HandBack(held *keeper.Held) {
 		case held.Check() != nil || keeper.NotOurs(err):
 			held.Release() // no longer ours: nothing to hand back
 		default:
-			s.cfg.Logger.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
+			s.cfg.Logger.Warn("flowfabric: the execution was not released; it is requeued when its lease expires",
 				"execution", held.Fence().Execution.String(), "error", err)
 			held.Abandon()
 		}

@@ -23,7 +23,7 @@ func (s *Source) Answered(p *Partition, n int, reply engine.ClaimReply, claims [
 		return false, err
 	}
 	if failures := s.recovered(p); failures > 0 {
-		s.cfg.Logger.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
+		s.cfg.Logger.Info("flowfabric: the partition answers again", "partition", p.id, "failures", failures)
 	}
 	if s.learned(p, reply) {
 		return true, nil
@@ -99,12 +99,12 @@ func (s *Source) Foreign(p *Partition, c *engine.Claim) (r engine.Route, foreign
 	r, known := p.table.Route(c.Route)
 	switch {
 	case !known: // never seen: read the table anew
-		s.cfg.Logger.Error("flowfabric: claimed an execution of an unknown route, handing it back", "execution",
+		s.cfg.Logger.Error("flowfabric: claimed an execution of an unknown route; it is released", "execution",
 			c.Fence.Execution.String(), "route", c.Route)
 		p.table.Version, p.digest = 0, ""
 		return r, true
 	case !s.Serves(r): // a failover gave the id of a route of ours to another one
-		s.cfg.Logger.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution",
+		s.cfg.Logger.Warn("flowfabric: claimed an execution of a route that this worker does not serve; it is released", "execution",
 			c.Fence.Execution.String(), "kind", r.Kind)
 		p.digest = ""
 		return r, true

@@ -94,7 +94,8 @@ func (p *forwarder) send(ctx context.Context, forwards []forward) {
 			defer cancel()
 			heard, err := p.cfg.Engine.ForwardRing(ctx, x.partition.id, x.subscription)
 			if err != nil {
-				p.cfg.Logger.Debug("flowfabric: a ring was not forwarded", "partition", x.partition.id, "error", err)
+				p.cfg.Logger.Debug("flowfabric: the worker could not forward a wake", "partition", x.partition.id,
+					"error", err)
 				return
 			}
 			p.cfg.OnWake("forwarded", heard)

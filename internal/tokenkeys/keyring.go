@@ -54,7 +54,7 @@ func Parse(text string) (*Keyring, error) {
 			return nil, fmt.Errorf("token key %d: %w", i+1, err)
 		}
 		if at := slices.IndexFunc(k.keys, func(other tokenKey) bool { return other.kid == key.kid }); at >= 0 {
-			return nil, fmt.Errorf("token key %d: %w: it has the key id of token key %d", i+1, denied.KidConflict, at+1)
+			return nil, fmt.Errorf("token key %d: %w: token key %d has the same id", i+1, denied.KidConflict, at+1)
 		}
 		k.keys = append(k.keys, key)
 	}
@@ -68,11 +68,11 @@ func parseKey(text string) (tokenKey, error) {
 		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", denied.Kid)
 	case !ok:
 		return tokenKey{}, fmt.Errorf(
-			"%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
+			"%w: the key has no id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
 	case !waitwords.ValidKid(kid):
-		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", denied.Kid)
+		return tokenKey{}, fmt.Errorf("%w: the text before the colon is not a key id", denied.Kid)
 	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
-		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits",
+		return tokenKey{}, fmt.Errorf("%w: the text behind the colon is not an even number of hex digits",
 			denied.Secret)
 	}
 	raw, _ := hex.DecodeString(secret) // just checked

@@ -48,7 +48,7 @@ func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) 
 		return nil, Refuse(errors.New("the conversation has no message"))
 	}
 	if last := turns[len(turns)-1]; len(last.Results)+len(last.Said) == 0 {
-		return nil, Refuse(errors.New("nothing is said after the last answer of the model"))
+		return nil, Refuse(errors.New("the transcript has no message after the model's last answer"))
 	}
 	return turns, nil
 }

@@ -35,8 +35,10 @@ const usage = `flowfabric-mcp serves kinds of work as MCP tools: over standard i
 
 Usage: flowfabric-mcp -config tools.json [flags]
 
-Environment: FLOWFABRIC_URL, the server. FLOWFABRIC_MCP_KEY (64 hex digits, openssl rand -hex 32) signs the ids of tasks; give it to all processes
-behind one address, and keep it, so that tasks are found again. FLOWFABRIC_API_TOKENS may have the content of the file of tokens.
+Environment: FLOWFABRIC_URL, the server. FLOWFABRIC_MCP_KEY (64 hex digits,
+	openssl rand -hex 32) signs the ids of tasks; give it to all processes
+behind one address, and keep it,
+	so that tasks are found again. FLOWFABRIC_API_TOKENS may have the content of the file of tokens.
 
 Flags:
 `
@@ -190,7 +192,7 @@ func (f *flags) authorize(log *slog.Logger) (func(*http.Request) (httpapi.Princi
 	case err != nil:
 		return nil, fmt.Errorf("%w: -http %s: %w", errUsage, f.http, err)
 	case f.tokens != "" && text != "":
-		return nil, fmt.Errorf("%w: -tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may call",
+		return nil, fmt.Errorf("%w: -tokens and FLOWFABRIC_API_TOKENS are both set; want one of them",
 			errUsage)
 	case f.tokens != "":
 		tokens, err := httpapi.LoadTokens(f.tokens, log)
