@@ -110,6 +110,8 @@ func TestLimitsDocs(t *testing.T) {
 		"frames of one call":              fmt.Sprint(limits.MaxAppendFrames),
 		"life of a best-effort frame":     fmt.Sprintf("%.0f s", limits.MaxLiveTTL.Seconds()),
 		"schedules in a partition":        fmt.Sprint(limits.MaxSchedules),
+		"executions of a worker at once":  fmt.Sprint(limits.MaxConcurrency),
+		"namespaces of a worker":          fmt.Sprint(limits.MaxNamespaces),
 		"weight of a lane of a worker":    fmt.Sprint(limits.MaxLaneWeight),
 		"entries of a page of a list":     fmt.Sprint(limits.MaxListPage),
 		"name of an agent":                bytes(limits.MaxAgentName),

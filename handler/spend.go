@@ -336,8 +336,7 @@ func (s *spending) undo(ctx context.Context, o *spend) {
 		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone {
 			// not undone: the lease was lost
 			s.task.Logger().WarnContext(ctx,
-				"flowfabric: a budget keeps the amount of a refused spend", "budget", u.Budget,
-				"error", err)
+				"flowfabric: a budget keeps the amount of a refused spend", "budget", u.Budget, "error", err)
 		}
 	}
 	o.counted = nil
@@ -386,8 +385,7 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 		return e
 	}
 	t.Logger().WarnContext(ctx, "flowfabric: the execution is over budget; its handler is stopped", "budget",
-		e.Budget, "action",
-		string(e.Action), "error", e.Error())
+		e.Budget, "action", string(e.Action), "error", e.Error())
 	if t.cfg.Cancel != nil {
 		t.cfg.Cancel(e)
 	}

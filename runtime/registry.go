@@ -170,7 +170,8 @@ func (g *membership) register(ctx context.Context) error {
 	g.mu.Unlock()
 	if anew { // perhaps the store was flushed: then nobody's token keys are known there
 		if err := g.seeds.Declare(ctx); err != nil {
-			g.log.Warn("flowfabric: the worker could not declare its token keys again; the next handler that waits tries again",
+			g.log.Warn(
+				"flowfabric: the worker could not declare its token keys again; the next handler that waits tries again",
 				"error", err)
 		}
 	}

@@ -138,7 +138,8 @@ func (k *Keeper) tryClose(ctx context.Context, s *session) bool {
 		defer func() { <-p.turn }()
 		defer k.done(nil)
 		if err := k.closeSession(ctx, s); err != nil && !sessionDied(err) && ctx.Err() == nil {
-			k.cfg.Logger.Warn("flowfabric: the session could not be closed; its executions are requeued when it expires",
+			k.cfg.Logger.Warn(
+				"flowfabric: the session could not be closed; its executions are requeued when it expires",
 				"partition", s.partition, "session", s.id, "within", k.cfg.TTL.String(), "error", err)
 		}
 	})

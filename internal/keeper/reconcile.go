@@ -56,8 +56,7 @@ func (k *Keeper) reconcile(ctx context.Context, s *session) {
 	defer cancel()
 	if err := k.compare(callCtx, s); err != nil && ctx.Err() == nil {
 		k.cfg.Logger.Debug("flowfabric: the worker could not compare its executions with the server's", "partition",
-			s.partition, "session", s.id,
-			"error", err)
+			s.partition, "session", s.id, "error", err)
 	}
 }
 
@@ -158,7 +157,8 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 		}
 		return err
 	}
-	k.cfg.Logger.Warn("flowfabric: the worker held an execution that it did not run; the execution is back in the queue",
+	k.cfg.Logger.Warn(
+		"flowfabric: the worker held an execution that it did not run; the execution is back in the queue",
 		"execution", m.Execution.String(), "session", s.id)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -82,7 +82,8 @@ func (d *doorbell) keep(ctx context.Context, channels []string, partitions []uin
 			return
 		}
 		if failures++; failures == 1 {
-			d.cfg.Logger.Warn("flowfabric: the doorbell connection was lost; the worker subscribes again and polls meanwhile", "partition",
+			d.cfg.Logger.Warn(
+				"flowfabric: the doorbell connection was lost; the worker subscribes again and polls meanwhile", "partition",
 				partitions[0], "error", err)
 		}
 		sleep(ctx, pause.NextBackOff())

@@ -104,7 +104,8 @@ func (s *Source) Foreign(p *Partition, c *engine.Claim) (r engine.Route, foreign
 		p.table.Version, p.digest = 0, ""
 		return r, true
 	case !s.Serves(r): // a failover gave the id of a route of ours to another one
-		s.cfg.Logger.Warn("flowfabric: claimed an execution of a route that this worker does not serve; it is released", "execution",
+		s.cfg.Logger.Warn(
+			"flowfabric: claimed an execution of a route that this worker does not serve; it is released", "execution",
 			c.Fence.Execution.String(), "kind", r.Kind)
 		p.digest = ""
 		return r, true
