@@ -66,7 +66,8 @@ func TestWakingIsACourtesy(t *testing.T) {
 	if !slices.Equal(s.opened[1], []int{88, 256, 256}) || !slices.Equal(s.opened[2], []int{1}) {
 		t.Errorf("%v", s.opened)
 	}
-	if n := strings.Count(log.String(), "stay closed"); n != 1 || !strings.Contains(log.String(), "partition=2") {
+	if n := strings.Count(log.String(), "could not be opened"); n != 1 ||
+		!strings.Contains(log.String(), "partition=2") {
 		t.Errorf("%d lines: %s", n, &log)
 	}
 }

@@ -238,7 +238,8 @@ func TestTokens(t *testing.T) {
 		t.Error(got)
 	}
 	later("nonsense", time.Now().Add(2*time.Minute))
-	if got := who(second); got != "twooperator[blue red]" || !strings.Contains(log.String(), "cannot be read again") {
+	if got := who(second); got != "twooperator[blue red]" ||
+		!strings.Contains(log.String(), "read before stay valid") {
 		t.Errorf("%s, log %s", got, log.String())
 	}
 	for _, header := range []string{"", "Bearer", "Basic " + second} {

@@ -117,7 +117,7 @@ func TestStuckHandlersAreTold(t *testing.T) {
 		}
 		w.letGo <- struct{}{}
 		elapse(2 * time.Second)
-		if n := w.log.count("INFO", "a stuck handler has returned"); n != 1 || w.Ready() != nil ||
+		if n := w.log.count("INFO", "a stuck handler returned"); n != 1 || w.Ready() != nil ||
 			w.stuckMetric() != 1 {
 			w.Errorf("after one has returned: told %d times, ready: %v, metric %v", n, w.Ready(), w.stuckMetric())
 		}

@@ -517,7 +517,7 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
 	must.No(t, old.stop())
 	w.signalled(id, "second", `"2"`, waitwords.EffectSatisfied)
-	log := records{"were not used", make(chan slog.Record, 8)}
+	log := records{"without using recorded steps", make(chan slog.Record, 8)}
 	cfg := signing()
 	cfg.Logger = slog.New(log)
 	w.start(cfg, greetBinding())

@@ -57,7 +57,7 @@ func TestUpdatesHaveNoDefaults(t *testing.T) {
 			if text := c.LocalNonPersistentFlags().FlagUsages(); strings.Contains(text, "default") {
 				t.Errorf("%s:\n%s", c.CommandPath(), text)
 			}
-			if !strings.Contains(strings.Join(strings.Fields(c.Long), " "), "what is not said stays as it is") {
+			if !strings.Contains(strings.Join(strings.Fields(c.Long), " "), "keeps the others") {
 				t.Errorf("%s does not say what it leaves: %s", c.CommandPath(), c.Long)
 			}
 		}

@@ -59,11 +59,11 @@ others. failed=336h sets it for one outcome: completed, failed, cancelled or exp
 	},
 	{
 		use: "set LANE", short: "Set a namespace's weight in a lane, and its ageing",
-		long: `set changes how a lane orders its work. --weight is the share of the namespace (--namespace):
-while several namespaces have work in the lane, each gets its weight's part of the claims, however much it
-has waiting. --ageing is the waiting time that outweighs one step of priority, for work that becomes
-claimable from now on; 0 is the default, no ageing. A flag that is not given changes nothing. The change
-applies to every partition; you may repeat the command.`,
+		long: `set changes the given settings of a lane and keeps the others. --weight is the share of the
+namespace (--namespace): while several namespaces have work in the lane, each gets its weight's part of the
+claims, however much it has waiting. --ageing is the waiting time that outweighs one step of priority, for
+work that becomes claimable from now on; 0 is the default, no ageing. The change applies to every partition;
+you may repeat the command.`,
 		example: `  flowfabric lane set batch --weight 4 --namespace blue
   flowfabric lane set batch --ageing 10m`,
 		route: "POST /v1/lanes/{LANE}:set", namespace: "namespace",
