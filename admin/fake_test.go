@@ -96,6 +96,11 @@ func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (sus
 // known is the waitpoint of the fake whose token can be made anew.
 var known = uuid.MustParse("11111111-2222-4333-8444-555555555555")
 
+type replayOf struct {
+	engine.Replay
+	by, why string
+}
+
 type repriority struct {
 	to int
 	by string
@@ -108,8 +113,9 @@ type retag struct {
 	remove []string
 }
 
-func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.Replay) (bool, error) {
-	return false, f.ask(q)
+func (f *fakeStore) ReplayExecution(ctx context.Context, _ flowfabric.ExecutionID, q engine.Replay) (bool, error) {
+	by, why := asked(ctx)
+	return false, f.ask(replayOf{q, by, why})
 }
 
 func (f *fakeStore) ChangePriority(ctx context.Context, _ flowfabric.ExecutionID, priority int) (int, int, error) {

@@ -101,7 +101,7 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 	}
 	act, err := a.act(opts)
 	err = cmp.Or(err, which.check())
-	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.Replay.request(act)}
+	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.Replay.request()}
 	r.out.Request = r.request.Request
 	if err == nil {
 		err = r.run(act.Noted(ctx, "replay", "flow", id.String(), which.Nodes...))

@@ -64,12 +64,11 @@ func (r Replay) check() error {
 	return nil
 }
 
-func (r Replay) request(act link.Act) engine.Replay {
+func (r Replay) request() engine.Replay {
 	if r.Request.IsZero() {
 		r.Request = mint.UUID()
 	}
-	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force, By: act.By,
-		Reason: act.Reason}
+	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force}
 }
 
 // Replay runs an ended execution again under its id, at its old age and priority, in a new attempt of type replay.
@@ -90,7 +89,7 @@ func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Repla
 		err = how.check()
 	}
 	if err == nil {
-		_, err = a.store.ReplayExecution(act.Execution(ctx, "replay", id), id, how.request(act))
+		_, err = a.store.ReplayExecution(act.Execution(ctx, "replay", id), id, how.request())
 	}
 	return link.Operated("replay", id, err)
 }

@@ -28,7 +28,7 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		{func() error {
 			return a.Replay(ctx, id, Replay{FromScratch: true, Force: true, Request: request}, flowfabric.By("anna"),
 				flowfabric.Reason("fixed"))
-		}, engine.Replay{Request: request, DropSteps: true, Force: true, By: "anna", Reason: "fixed"}},
+		}, replayOf{engine.Replay{Request: request, DropSteps: true, Force: true}, "anna", "fixed"}},
 		{func() error { return a.SetPriority(ctx, id, 0) }, repriority{0, ""}},
 		{func() error { return a.SetPriority(ctx, id, 9000, flowfabric.By("anna")) }, repriority{9000, "anna"}},
 		{func() error { return a.Revoke(ctx, id, flowfabric.Reason("stuck")) }, revoked{"", "", "stuck"}},
@@ -55,8 +55,8 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 	for range 2 {
 		must.No(t, a.Replay(ctx, id, Replay{}))
 	}
-	one, two := f.asked[0].(engine.Replay), f.asked[1].(engine.Replay)
-	if one.Request.IsZero() || one.Request == two.Request || one.By != "billing" || one.DropSteps || one.Force {
+	one, two := f.asked[0].(replayOf), f.asked[1].(replayOf)
+	if one.Request.IsZero() || one.Request == two.Request || one.by != "billing" || one.DropSteps || one.Force {
 		t.Errorf("%+v, then %+v; want a request of its own for each", one, two)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var echo = handler.Define[string, string]("echo")
@@ -224,12 +225,17 @@ func TestEndsOfAWait(t *testing.T) {
 func TestCancelNamesTheState(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var got engine.Cancellation
-		f.cancel = func(_ flowfabric.ExecutionID, c engine.Cancellation) (bool, error) { got = c; return true, nil }
+		var why string
+		f.cancel = func(ctx context.Context, _ flowfabric.ExecutionID, c engine.Cancellation) (bool, error) {
+			note, _ := trail.Parse(strings.TrimPrefix(trail.Of(ctx), "\x1f"))
+			got, why = c, note.Why
+			return true, nil
+		}
 		if err := e.Cancel(t.Context(), flowfabric.Reason("why")); err != nil || got.Source != engine.CancelOperator ||
-			got.Reason != "why" {
+			why != "why" {
 			t.Errorf("%v, %+v", err, got)
 		}
-		f.cancel = func(flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
+		f.cancel = func(context.Context, flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
 			return false, denied.New("fake", "execution_not_active", "T2", "1", "0", "")
 		}
 		err := e.Cancel(t.Context(), flowfabric.Reason("why"))

@@ -187,7 +187,7 @@ func (e *Execution[Out]) Cancel(ctx context.Context, opts ...flowfabric.ActOptio
 	err := link.CheckBy(act.By)
 	if err == nil {
 		_, err = c.store.CancelExecution(act.Execution(ctx, "cancel", id), id,
-			engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
+			engine.Cancellation{Source: engine.CancelOperator})
 	}
 	return link.Operated("cancel", id, err)
 }

@@ -29,14 +29,16 @@ type fakeStore struct {
 	scheduler       // nil: schedules are tested on a server
 	link.GateFinder // nil: budgets and quotas are tested on servers
 
-	storetest.Creator                                                                      // its mutex guards the rest
-	ended             map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
-	results           map[flowfabric.ExecutionID][]byte                                    // of ended ones
-	subs              map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
-	reads             int                                                                  // ReadExecution calls
-	subCalls          int                                                                  // Subscribe calls
-	readErr           func() error                                                         // of ReadExecution
-	cancel            func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
+	storetest.Creator                                                              // its mutex guards the rest
+	ended             map[flowfabric.ExecutionID]engine.Snapshot                   // terminal ones
+	results           map[flowfabric.ExecutionID][]byte                            // of ended ones
+	subs              map[string]map[*func(string, string)]context.CancelCauseFunc // live subscriptions
+	reads             int                                                          // ReadExecution calls
+	subCalls          int                                                          // Subscribe calls
+	readErr           func() error                                                 // of ReadExecution
+
+	cancel func(context.Context, flowfabric.ExecutionID, engine.Cancellation) (bool, error)
+
 	// results of single attempts, beside results
 	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte
 	// operator calls, what each was asked
@@ -107,8 +109,9 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 	return b, ok, nil
 }
 
-func (f *fakeStore) CancelExecution(_ context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) {
-	return f.cancel(id, c)
+func (f *fakeStore) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
+	c engine.Cancellation) (bool, error) {
+	return f.cancel(ctx, id, c)
 }
 
 func (f *fakeStore) ask(what any) error {

@@ -20,8 +20,8 @@ type flows interface {
 		members []engine.FlowMember) (engine.FlowCreated, error)
 	SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members,
 		edges int) (flowfabric.FlowState, bool, error)
-	CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
-		reason string) (engine.FlowCancelled, error)
+	CancelFlow(ctx context.Context, id flowfabric.FlowID,
+		policy flowfabric.CancellationPolicy) (engine.FlowCancelled, error)
 }
 
 // Flow is a handle on one flow: a graph of executions that resolves by itself. It holds no connection and no

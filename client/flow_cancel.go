@@ -87,7 +87,7 @@ func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}
 	done, err := f.client.store.CancelFlow(act.Noted(ctx, "cancel", "flow", f.id.String(), string(policy)), f.id,
-		policy, act.By, act.Reason)
+		policy)
 	if err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}

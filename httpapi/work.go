@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -312,8 +313,8 @@ func (c *call) continueWork(f flowfabric.Fence, b *continueBody) (*already, erro
 }
 
 func (c *call) cancelWork(f flowfabric.Fence, b *giveUpBody) (*already, error) {
-	before, err := c.h.conn.Engine.CancelExecution(c.ctx(), f.Execution,
-		engine.Cancellation{Reason: b.Reason, Source: engine.CancelOwner, Fence: &f})
+	before, err := c.h.conn.Engine.CancelExecution(trail.As(c.ctx(), "", b.Reason), f.Execution,
+		engine.Cancellation{Source: engine.CancelOwner, Fence: &f})
 	return &already{before}, err
 }
 

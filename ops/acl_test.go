@@ -245,10 +245,10 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	}
 	ends(submit(0), flowfabric.FlowFailed)
 	late := submit(time.Hour)
-	if _, err := p.CancelFlow(ctx, late, flowfabric.CancelAll, "me", ""); !errors.Is(err, flowfabric.ErrAuth) {
+	if _, err := p.CancelFlow(ctx, late, flowfabric.CancelAll); !errors.Is(err, flowfabric.ErrAuth) {
 		t.Errorf("a producer cancels: %v", err)
 	}
-	if _, err := o.CancelFlow(ctx, late, flowfabric.CancelAll, "me", ""); err != nil {
+	if _, err := o.CancelFlow(ctx, late, flowfabric.CancelAll); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
 	ends(late, flowfabric.FlowCancelled)

@@ -298,7 +298,7 @@ func TestTakenAwayWhileAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := e.engine.CancelExecution(e.ctx, ahead[1],
-		engine.Cancellation{Reason: "test", Source: engine.CancelOperator}); err != nil {
+		engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	e.until("the worker has heard of both", func() bool { return testutil.CollectAndCount(w.worker.metrics.lost) == 2 })

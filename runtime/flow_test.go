@@ -459,7 +459,7 @@ func TestChildrenRefused(t *testing.T) {
 		b := flow.Add(g, "b", adult, "cancel")
 		w.submitFlow(g)
 		id = <-running
-		if _, err := w.engine.CancelFlow(w.ctx, id, flowfabric.CancelPending, "test", "no more"); err != nil {
+		if _, err := w.engine.CancelFlow(w.ctx, id, flowfabric.CancelPending); err != nil {
 			t.Fatal(err)
 		}
 		close(release)

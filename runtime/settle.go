@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
@@ -99,8 +100,8 @@ func (j *job) send(o handler.Outcome) error {
 		case codes.OutcomeBlock:
 			return j.settled(j.block(ctx, o), "block", "")
 		case codes.OutcomeCancel:
-			_, err := j.jobs.store.CancelExecution(ctx, fence.Execution,
-				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})
+			_, err := j.jobs.store.CancelExecution(trail.As(ctx, "", o.Reason), fence.Execution,
+				engine.Cancellation{Source: engine.CancelOwner, Fence: &fence})
 			return j.settled(err, "cancel", "")
 		case codes.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
 			return j.settled(nil, "suspend", "")

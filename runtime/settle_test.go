@@ -37,7 +37,7 @@ func TestCancelIsLoggedCalmly(t *testing.T) {
 	id := w.submit("x")
 	<-started
 	if _, err := w.engine.CancelExecution(w.ctx, id,
-		engine.Cancellation{Reason: "stop", Source: engine.CancelOperator}); err != nil {
+		engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -210,7 +210,7 @@ func cancelled(b *bench) {
 	g.submit()
 	b.take(100)
 	b.watch("", func() {
-		_, err := b.e.CancelFlow(b.ctx, g.id, flowfabric.CancelAll, "bench", "no more")
+		_, err := b.e.CancelFlow(b.ctx, g.id, flowfabric.CancelAll)
 		b.no(err)
 		b.drain()
 	})

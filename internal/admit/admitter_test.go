@@ -381,7 +381,7 @@ func TestSlotIsOfferedOn(t *testing.T) {
 		other := w.worker(w.e, 1)
 		other.nothing()
 		same(w, "its state", w.code(gone), "R1f")
-		w.no2(w.e.CancelExecution(w.ctx, gone, engine.Cancellation{Source: "operator_override", Reason: "test"}))
+		w.no2(w.e.CancelExecution(w.ctx, gone, engine.Cancellation{Source: "operator_override"}))
 		w.complete(c)
 		w.deliver(0)
 		other.one()

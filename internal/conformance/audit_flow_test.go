@@ -78,7 +78,7 @@ func (w *env) shapes() shapes {
 		s.cancelled.node(fmt.Sprint("n", i), nil, ofNodes)
 	}
 	s.cancelled.submit(engine.SealClosed)
-	out, err := w.e.CancelFlow(w.ctx, s.cancelled.id, flowfabric.CancelAll, "me", "why")
+	out, err := w.e.CancelFlow(w.ctx, s.cancelled.id, flowfabric.CancelAll)
 	w.no(err)
 	same(w, "left for the backlog", out.More, true)
 	w.check()
@@ -455,7 +455,7 @@ var auditFlowScenarios = []scenario{
 						}
 					}
 					if n%2 == 0 {
-						_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
+						_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 						if err != nil && ctx.Err() == nil {
 							w.is(err, denied.FlowTerminal)
 						}

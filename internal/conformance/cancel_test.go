@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var cancelScenarios = []scenario{
@@ -48,8 +49,8 @@ var cancelScenarios = []scenario{
 	{name: "a cancellation needs the holder's fence or an operator, and is refused after the end", run: func(w *env) {
 		x := w.state("A1")
 		owner := func(f *flowfabric.Fence) error {
-			_, err := w.e.CancelExecution(w.ctx, x.id,
-				engine.Cancellation{Source: engine.CancelOwner, Reason: "r", Fence: f})
+			_, err := w.e.CancelExecution(trail.As(w.ctx, "anna", "r"), x.id,
+				engine.Cancellation{Source: engine.CancelOwner, Fence: f})
 			return err
 		}
 		w.unchanged("no fence", func() { w.is(owner(nil), denied.FenceRequired) })
@@ -62,7 +63,7 @@ var cancelScenarios = []scenario{
 			args[i] = ""
 			for _, source := range []string{"owner", "operator_override"} {
 				w.unchanged("a partial fence", func() {
-					same(w, "code", w.fcall("ff_cancel_execution", append(args, source, "", "")...).code,
+					same(w, "code", w.fcall("ff_cancel_execution", append(args, source)...).code,
 						"partial_fence")
 				})
 			}

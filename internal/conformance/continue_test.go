@@ -225,7 +225,7 @@ var continueScenarios = []scenario{
 		k := w.worker("w1")
 		id := w.create()
 		w.goOn(k.one(id).Fence, "a")
-		_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "enough"})
+		_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
 		w.no(err)
 		w.check()
 		w.code(id, "T3")

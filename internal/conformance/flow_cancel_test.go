@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // What becomes of the members of a flow that is cancelled.
@@ -23,7 +24,7 @@ var flowCancelScenarios = []scenario{
 				w.reset()
 				x := w.state(code)
 				before := w.read(x.id)
-				out, err := w.e.CancelFlow(w.ctx, x.flow, policy, "me", "no more")
+				out, err := w.e.CancelFlow(trail.As(w.ctx, "me", "no more"), x.flow, policy)
 				what := fmt.Sprintf("%s, %s", policy, code)
 				g := &graph{env: w, id: x.flow}
 				if g.header().State != flowfabric.FlowCancelled { // it had ended
@@ -118,17 +119,16 @@ var flowCancelScenarios = []scenario{
 		g.complete(g.claim()["a"], "")
 		w.unchanged("what is refused", func() {
 			for _, bad := range []flowfabric.CancellationPolicy{"", "all", "cancel_flow_only"} {
-				_, err := w.e.CancelFlow(w.ctx, g.id, bad, "me", "")
+				_, err := w.e.CancelFlow(w.ctx, g.id, bad)
 				w.is(err, denied.CancellationPolicy)
 			}
-			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), flowfabric.CancelAll,
-				"me", "")
+			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(mint.ID(w.p)), flowfabric.CancelAll)
 			w.is(err, denied.NoFlow)
 		})
 		out := g.abort(flowfabric.CancelPending) // one member has ended: that is no failure
 		w.all("cancelled", eq(out.Already, false), eq(out.Policy, "cancel_pending"), eq(out.Unended, 1))
 		w.unchanged("again", func() {
-			again, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "you", "other")
+			again, err := w.e.CancelFlow(trail.As(w.ctx, "you", "other"), g.id, flowfabric.CancelAll)
 			w.no(err)
 			w.all("again", eq(again.Already, true), eq(again.Policy, "cancel_pending"), eq(again.Reason, "no more"),
 				eq(again.Unended, 1), eq(again.More, false))
@@ -137,7 +137,7 @@ var flowCancelScenarios = []scenario{
 		w.all("header", eq(h.State, "cancelled"), eq(h.Policy, "cancel_pending"), eq(h.CancelBy, "me"),
 			eq(h.Reason, "no more"), eq(h.Cancelled.IsZero(), false))
 		silent := w.flow().node("a", nil).submit(engine.SealClosed)
-		_, err := w.e.CancelFlow(w.ctx, silent.id, flowfabric.CancelAll, "", "")
+		_, err := w.e.CancelFlow(w.ctx, silent.id, flowfabric.CancelAll)
 		w.no(err)
 		w.check()
 		same(w, "a reason there is", silent.header().Reason, "flow_cancelled")
@@ -150,7 +150,7 @@ var flowCancelScenarios = []scenario{
 		g.submit(engine.SealClosed)
 		k := w.worker("w1")
 		k.nothingYet()
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		h := g.header()
 		w.all("in steps", eq(h.Count[flowfabric.Cancelled], 64), eq(h.Count[flowfabric.Waiting], 36))
@@ -183,7 +183,7 @@ var flowCancelScenarios = []scenario{
 				for before.Load() < 20 {
 					runtime.Gosched()
 				}
-				_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+				_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 				answered.Store(true)
 				if err != nil {
 					w.Errorf("cancel: %v", err)
@@ -230,7 +230,7 @@ var flowCancelScenarios = []scenario{
 				slow = c
 			}
 		}
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		_, err = w.e.FailExecution(w.ctx, slow.Fence, engine.Failure{Category: "x"}) // it would be retried
 		w.no(err)

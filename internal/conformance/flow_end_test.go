@@ -193,7 +193,7 @@ var flowEndScenarios = []scenario{
 			g.node(name, nil)
 		}
 		g.submit(engine.SealClosed)
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		w.settleTime()
 		g.are(flowfabric.Cancelled, names...)

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // graph puts flows together and works on them.
@@ -259,7 +260,7 @@ func (g *graph) group(node string) string {
 // abort cancels the flow.
 func (g *graph) abort(policy flowfabric.CancellationPolicy) engine.FlowCancelled {
 	g.Helper()
-	out, err := g.e.CancelFlow(g.ctx, g.id, policy, "me", "no more")
+	out, err := g.e.CancelFlow(trail.As(g.ctx, "me", "no more"), g.id, policy)
 	g.no(err)
 	g.check()
 	g.drain()

@@ -129,7 +129,7 @@ var flowPurgeScenarios = []scenario{
 			g.node(n, nil, func(m *engine.FlowMember) { m.Kind = fmt.Sprint("k", i%40) })
 		}
 		g.submit(engine.SealClosed)
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		w.check()
 		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 64)

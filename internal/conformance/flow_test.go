@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var flowScenarios = []scenario{
@@ -182,7 +183,7 @@ var flowScenarios = []scenario{
 			g.node(fmt.Sprint("r", i), nil)
 		}
 		g.submit(engine.SealClosed)
-		out, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		out, err := w.e.CancelFlow(trail.As(w.ctx, "me", "no more"), g.id, flowfabric.CancelAll)
 		w.no(err)
 		w.check()
 		same(w, "more", out.More, true)
@@ -193,7 +194,7 @@ var flowScenarios = []scenario{
 		for node, s := range states {
 			same(w, node, s, flowfabric.Cancelled)
 		}
-		again, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelFlow, "you", "")
+		again, err := w.e.CancelFlow(trail.As(w.ctx, "you", ""), g.id, flowfabric.CancelFlow)
 		w.no(err)
 		w.all("again", eq(again.Already, true), eq(again.Policy, "cancel_all"), eq(again.Reason, "no more"),
 			eq(again.Unended, 0))

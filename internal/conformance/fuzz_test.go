@@ -400,8 +400,7 @@ func (f *fuzzer) next() (call, func(answer)) {
 			return f.operate(k, ids.UUID(id).String()), nil
 		}
 		return call{"ff_cancel_execution", []string{proto, ids.UUID(id).String(), "", "", "", "",
-			"operator_override", "r",
-			"anna"}}, nil
+			"operator_override"}}, nil
 	case n < 75:
 		return call{"ff_session_renew", []string{proto, k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
 	case n < 77:
@@ -476,7 +475,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
 		return call{"ff_replay_execution",
-			[]string{proto, id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2)), "me", "r"}}
+			[]string{proto, id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2))}}
 	case 4, 5:
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]

@@ -160,7 +160,7 @@ var gateFlowScenarios = []scenario{
 			f.submit(engine.SealClosed)
 			list := f.k.grants(32)
 			f.g.admit(f.quota, len(list), list...)
-			out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll, "me", "")
+			out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll)
 			w.no(err)
 			same(w, "some are left for later", out.More, true)
 			last := list[len(list)-1:]
@@ -186,7 +186,7 @@ var gateFlowScenarios = []scenario{
 		f.k.can = func(r engine.Route) bool { return r.Lane != "free" }
 		x := f.grantsBy("last")["last"]
 		f.g.admit(f.quota, 1, x)
-		out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll, "me", "")
+		out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll)
 		w.no(err)
 		same(w, "some are left for later", out.More, true)
 		w.code(f.id.Member("last"), "G1f")
@@ -219,7 +219,7 @@ var gateFlowScenarios = []scenario{
 		_, err := w.e.FailExecution(w.ctx, end.Fence, engine.Failure{Category: "x", Permanent: true})
 		w.no(err)
 		f.ends(flowfabric.FlowFailed)
-		w.replay(f.id.Member("end"), engine.Replay{By: "me"})
+		w.replay(f.id.Member("end"), engine.Replay{})
 		f.g.deliver()
 		f.g.advance(time.Second)
 		f.complete(f.g.start(f.k, 9, f.quota)[0], "")

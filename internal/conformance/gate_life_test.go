@@ -403,7 +403,7 @@ var gateLifeScenarios = []scenario{
 			end(c)
 			g.deliver()
 			same(w, "free", g.held(q), 0)
-			w.replay(id, engine.Replay{Force: true, By: "me"})
+			w.replay(id, engine.Replay{Force: true})
 			w.code(id, "R1p")
 			list := k.grants(1)
 			w.code(id, "G1p")

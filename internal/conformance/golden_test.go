@@ -163,11 +163,11 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "release":
 		return fenced("ff_release_execution")
 	case "cancel as owner":
-		return fenced("ff_cancel_execution", "owner", "reason", "")
+		return fenced("ff_cancel_execution", "owner")
 	case "cancel by an operator":
-		return operator("ff_cancel_execution", "", "", "", "", "operator_override", "reason", "")
+		return operator("ff_cancel_execution", "", "", "", "", "operator_override")
 	case "cancel by a flow":
-		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade", "reason", "")
+		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade")
 	case "step":
 		return fenced("ff_record_step", "step", "value", "0")
 	case "progress":
@@ -198,9 +198,9 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "tags":
 		return operator("ff_set_tags", "1", "a.b", "c", "0")
 	case "replay":
-		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "keep", "0", "op", "reason")
+		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "keep", "0")
 	case "replay forced":
-		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "drop", "1", "op", "reason")
+		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "drop", "1")
 	case "purge":
 		return operator("ff_purge_execution", "86400000")
 	case "read":
@@ -262,15 +262,15 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "grow":
 		return about("ff_flow_seal", "grow", "1", "0")
 	case "cancel all":
-		return about("ff_flow_cancel", "cancel_all", "op", "reason")
+		return about("ff_flow_cancel", "cancel_all")
 	case "cancel pending":
-		return about("ff_flow_cancel", "cancel_pending", "op", "reason")
+		return about("ff_flow_cancel", "cancel_pending")
 	case "flow only":
-		return about("ff_flow_cancel", "flow_only", "op", "reason")
+		return about("ff_flow_cancel", "flow_only")
 	case "flow replay":
-		return about("ff_flow_replay", "11111111-1111-1111-1111-111111111111", "keep", "0", "op", "reason", "1", id)
+		return about("ff_flow_replay", "11111111-1111-1111-1111-111111111111", "keep", "0", "1", id)
 	case "flow replay forced":
-		return about("ff_flow_replay", "11111111-1111-1111-1111-111111111111", "drop", "1", "op", "reason", "1", id)
+		return about("ff_flow_replay", "11111111-1111-1111-1111-111111111111", "drop", "1", "1", id)
 	case "drain":
 		return call{"ff_flow_drain", []string{proto}}
 	case "read inputs":

@@ -100,8 +100,8 @@ var (
 	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")
 	steps              = holding("ff_record_step", "step", "value", "0")
 	progresses         = holding("ff_update_progress", "50", "half")
-	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason", "")
-	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override", "reason", "anna")
+	cancelsOwn         = holding("ff_cancel_execution", "owner")
+	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override")
 	revokes            = operating("ff_revoke_lease", "", "33333333-3333-3333-3333-333333333333")
 	revokesAnew        = operating("ff_revoke_lease", "", "44444444-4444-4444-4444-444444444444")
 	raises             = operating("ff_change_priority", "7")
@@ -120,7 +120,7 @@ var (
 )
 
 func replaying(request string) move {
-	return operating("ff_replay_execution", request, "keep", "1", "op", "reason")
+	return operating("ff_replay_execution", request, "keep", "1")
 }
 
 func passes(d time.Duration) move { return move{name: d.String() + " pass", clock: d} }

@@ -20,7 +20,7 @@ import (
 
 func (w *env) replay(id flowfabric.ExecutionID, q engine.Replay) {
 	w.Helper()
-	already, err := w.e.ReplayExecution(w.ctx, id, q)
+	already, err := w.e.ReplayExecution(trail.As(w.ctx, "me", "why not"), id, q)
 	w.no(err)
 	same(w, "replay already", already, false)
 	w.check()
@@ -351,7 +351,7 @@ var operatorScenarios = []scenario{
 					w.is(err, denied.ReplayNotAllowed)
 				})
 			}
-			w.replay(x.id, engine.Replay{Force: true, By: "me", Reason: "why not"})
+			w.replay(x.id, engine.Replay{Force: true})
 			s := w.code(x.id, "R1p")
 			w.all(string(code)+" reset", eq(s.Retries, 0), eq(s.Reclaims, 0), eq(s.Replays, 1),
 				eq(s.Failure.Category, ""), eq(s.CancelledBy, ""), eq(s.CancelSource, ""), eq(s.CancelReason, ""),
@@ -529,7 +529,7 @@ var operatorScenarios = []scenario{
 		w.advance(time.Millisecond)
 		w.cancel(id)
 		w.advance(time.Millisecond)
-		w.replay(id, engine.Replay{By: "me"})
+		w.replay(id, engine.Replay{})
 		w.advance(time.Millisecond)
 		w.no(w.complete(k.one(id).Fence, "").Err)
 		same(w, "events", w.kinds(id),

@@ -607,7 +607,7 @@ var scheduleScenarios = []scenario{
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		g := w.scheduled(s).stage()
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "op", "no")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		g.drain()
 		out := w.fire(g.firing(s))

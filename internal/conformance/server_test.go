@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -157,8 +158,8 @@ var serverScenarios = []scenario{
 		w.settleTime()
 		k = w.worker("w2")
 		c = k.one(id)
-		_, err = w.e.CancelExecution(w.ctx, id,
-			engine.Cancellation{Source: engine.CancelOwner, Fence: &c.Fence, Reason: strings.Repeat("r", 10<<10)})
+		_, err = w.e.CancelExecution(trail.As(w.ctx, "", strings.Repeat("r", 10<<10)), id,
+			engine.Cancellation{Source: engine.CancelOwner, Fence: &c.Fence})
 		w.no(err)
 		w.check()
 		w.atMost(core, "cancelled", 768)

@@ -248,7 +248,7 @@ func stepNames(c engine.Claim) string {
 // replayed replays and claims.
 func (w *env) replayed(k *worker, id flowfabric.ExecutionID, from string) engine.Claim {
 	w.Helper()
-	already, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: from, Force: true, By: "op"})
+	already, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: from, Force: true})
 	w.no(err)
 	w.check()
 	same(w, "already", already, false)
@@ -270,13 +270,13 @@ var replayScenarios = []scenario{
 			w.no(w.complete(c.Fence, "r").Err)
 			w.unchanged("a name that nobody recorded", func() {
 				for _, name := range []string{"none", "zz"} {
-					_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true, By: "op"})
+					_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true})
 					w.is(err, denied.NoStep)
 				}
 			})
 			w.unchanged("no name of a step", func() {
 				for _, name := range []string{"\x1fa:x", strings.Repeat("n", 129)} {
-					_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true, By: "op"})
+					_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{FromStep: name, Force: true})
 					w.is(err, flowfabric.ErrInvalidInput)
 				}
 			})

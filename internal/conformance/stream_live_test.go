@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -670,8 +671,8 @@ var liveScenarios = []scenario{
 			runs := w.create()
 			k.one(runs)
 			for _, id := range []flowfabric.ExecutionID{w.create(), runs} {
-				_, err = w.e.CancelExecution(w.ctx, id,
-					engine.Cancellation{Source: engine.CancelOperator, By: "anna", Reason: "not needed"})
+				_, err = w.e.CancelExecution(trail.As(w.ctx, "anna", "not needed"), id,
+					engine.Cancellation{Source: engine.CancelOperator})
 				w.no(err)
 				e = end(id)
 				w.all("cancelled", eq(e.State, flowfabric.Cancelled), eq(e.Category, ""), eq(e.Message, "not needed"),

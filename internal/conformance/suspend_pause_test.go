@@ -90,7 +90,7 @@ var pauseScenarios = []scenario{
 				if e.reason == "" {
 					continue
 				}
-				_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{By: "op", Force: true})
+				_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Force: true})
 				w.no(err)
 				w.cancel(id)
 				same(w, what+", replayed", stream().ClosedReason, e.reason)
@@ -128,7 +128,7 @@ var pauseScenarios = []scenario{
 	}},
 	{name: "a token of an earlier suspension never affects a later one", run: func(w *env) {
 		w.seed()
-		replay := func(s sleeper) { w.replay(s.id, engine.Replay{By: "op", Force: true}) }
+		replay := func(s sleeper) { w.replay(s.id, engine.Replay{Force: true}) }
 		ends := map[string]func(s sleeper){
 			"signal":   func(s sleeper) { w.signal(s.id, s.wp, "go", waitwords.EffectSatisfied) },
 			"operator": func(s sleeper) { w.resume(s.id) },

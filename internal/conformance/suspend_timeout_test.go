@@ -529,7 +529,7 @@ var timeoutScenarios = []scenario{
 		seen(told("resumed", c.Fence, "signal", "go", "")) // nobody said who sent it
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)
-		w.replay(id, engine.Replay{By: "op", Force: true})
+		w.replay(id, engine.Replay{Force: true})
 		events, err := w.e.ReadHistory(w.ctx, id)
 		w.no(err)
 		kinds := map[string]int{}

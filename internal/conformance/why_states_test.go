@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
@@ -386,8 +387,8 @@ var whyStateScenarios = []scenario{
 		w.no(err)
 		w.says(w.why(cascade), explain.WhyCancelled, "its flow was cancelled without a reason.")
 		rooted := w.create()
-		_, err = w.e.CancelExecution(w.ctx, rooted,
-			engine.Cancellation{Source: engine.CancelOperator, Reason: "by root"})
+		_, err = w.e.CancelExecution(trail.As(w.ctx, "", "by root"), rooted,
+			engine.Cancellation{Source: engine.CancelOperator})
 		w.no(err)
 		w.says(w.why(rooted), explain.WhyCancelled, `cancelled it, "by root".`)
 	}},

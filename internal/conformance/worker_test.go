@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -156,8 +157,8 @@ func (w *env) release(f flowfabric.Fence) {
 
 func (w *env) cancel(id flowfabric.ExecutionID) {
 	w.Helper()
-	already, err := w.e.CancelExecution(w.ctx, id,
-		engine.Cancellation{Source: engine.CancelOperator, Reason: "told to"})
+	already, err := w.e.CancelExecution(trail.As(w.ctx, "", "told to"), id,
+		engine.Cancellation{Source: engine.CancelOperator})
 	w.no(err)
 	same(w, "cancel already", already, false)
 	w.check()

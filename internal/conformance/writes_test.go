@@ -35,8 +35,7 @@ var furtherWrites = []write{
 	{"delay by nothing", func(_ *env, s staged) call { return s.with("ff_delay_execution", 6, "+0") }},
 	{"cancel by an operator", func(w *env, _ staged) call {
 		id := w.create(delay(time.Hour))
-		return call{"ff_cancel_execution", []string{proto, ids.UUID(id).String(), "", "", "", "", "operator_override",
-			"reason", "anna"}}
+		return call{"ff_cancel_execution", []string{proto, ids.UUID(id).String(), "", "", "", "", "operator_override"}}
 	}},
 	{"forward a ring", func(w *env, s staged) call {
 		c := s.call("ff_forward_ring")
@@ -149,7 +148,7 @@ var furtherWrites = []write{
 			g.node(node, nil)
 		}
 		g.submit(engine.SealClosed)
-		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll)
 		w.no(err)
 		return s.call("ff_flow_drain")
 	}},

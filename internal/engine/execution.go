@@ -192,11 +192,11 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 }
 
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
-// Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An
+// Source CancelOwner needs the fence of the holder. already: it was cancelled before. An
 // execution that ended otherwise answers denied.NotActive with its code in slot 0.
 func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	c Cancellation) (already bool, err error) {
-	q := wire.CancelExecution{Source: c.Source, Reason: cut(c.Reason, limits.MaxReason), By: c.By}
+	q := wire.CancelExecution{Source: c.Source}
 	if f := c.Fence; f != nil {
 		claim, epoch, attempt := int(f.Claim), int(f.Epoch), int(f.Attempt)
 		q.Fence0 = wire.Fence0{Session: f.Session, Claim: &claim, Epoch: &epoch, Attempt: &attempt}

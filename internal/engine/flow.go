@@ -256,10 +256,10 @@ type FlowCancelled struct {
 
 // CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be
 // claimed. denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
-func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
-	reason string) (FlowCancelled, error) {
+func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID,
+	policy flowfabric.CancellationPolicy) (FlowCancelled, error) {
 	r, already, err := ask[wire.FlowCancelReply](ctx, e, id.Partition(), wire.FlowCancel{Flow: ids.UUID(id).String(),
-		Policy: string(policy), By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason)})
+		Policy: string(policy)})
 	return FlowCancelled{Already: already, Policy: flowfabric.CancellationPolicy(r.Policy), Reason: r.Reason,
 		Unended: r.Unended, More: r.More}, err
 }
@@ -297,8 +297,7 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	for {
 		left := members[len(out):]
 		call := wire.FlowReplay{Flow: ids.UUID(id).String(), Request: q.Request.String(), Steps: q.steps(),
-			Force: q.Force,
-			By:    cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)}
+			Force: q.Force}
 		for _, m := range left {
 			call.Members = append(call.Members, ids.UUID(m).String())
 		}

@@ -34,7 +34,7 @@ var flowCallers = []caller{
 		return err
 	}},
 	{"ff_flow_cancel", func(ctx context.Context, e *Engine) error {
-		_, err := e.CancelFlow(ctx, sampleFlow, flowfabric.CancelAll, "me", "why")
+		_, err := e.CancelFlow(ctx, sampleFlow, flowfabric.CancelAll)
 		return err
 	}},
 	{"ff_flow_drain", func(ctx context.Context, e *Engine) error { _, err := e.DrainFlows(ctx, 3); return err }},

@@ -28,7 +28,7 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 		q.Request = mint.UUID()
 	}
 	return e.settled(ctx, id.Partition(), wire.ReplayExecution{ID: ids.UUID(id).String(), Request: q.Request.String(),
-		Steps: q.steps(), Force: q.Force, By: cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)})
+		Steps: q.steps(), Force: q.Force})
 }
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000

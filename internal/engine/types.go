@@ -129,9 +129,7 @@ type FailOutcome struct {
 
 // Cancellation ends an execution from outside or by its holder.
 type Cancellation struct {
-	Reason string
 	Source string            // CancelOperator, CancelOwner or CancelFlow
-	By     string            // who asks, ≤ 64 bytes, with CancelOperator only; "" names nobody
 	Fence  *flowfabric.Fence // required with CancelOwner
 }
 
@@ -253,8 +251,6 @@ type Replay struct {
 	DropSteps bool            // forget recorded steps; otherwise only what is missing runs
 	FromStep  string          // forget this step of the handler's, and those that were recorded after it; "" for none
 	Force     bool            // required for a success
-	By        string          // who asked, cut to 64 bytes
-	Reason    string          // cut to 1 KiB
 }
 
 // steps says it as the functions read it.

@@ -194,7 +194,7 @@ func (x *awaits) do() {
 	case 12:
 		if m := x.any(func(m *awaiter) bool { return m.code != "" && !done(m) }); m != nil && x.chance(50) {
 			_, err := x.s.e.CancelExecution(x.ctx, m.id,
-				engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+				engine.Cancellation{Source: engine.CancelOperator})
 			x.no(err)
 			x.say("cancel %s (%s)", m.full(), m.code)
 			x.did["cancelled"] += bool01(m.code == "S8")
@@ -463,7 +463,7 @@ func (x *awaits) tick() {
 func (x *awaits) replay(m *awaiter) {
 	x.t.Helper()
 	_, err := x.s.e.ReplayExecution(x.ctx, m.id, engine.Replay{Request: flowfabric.UUID(ids.UUID(x.id())),
-		Force: true, By: "me"})
+		Force: true})
 	if x.code(err) != "" {
 		return // it was replayed often
 	}

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -168,7 +170,7 @@ var kinds = map[string]kind{
 		return p.Release(c.ID, c.Fence)
 	}, nil},
 	"cancel": {"ff_cancel_execution", func(c call) []string {
-		return append(fence(c), c.Cancel.Source, c.Cancel.Reason, c.Cancel.By)
+		return append(fence(c), c.Cancel.Source)
 	},
 		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
 	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value, "0") },
@@ -216,7 +218,7 @@ var kinds = map[string]kind{
 		if c.Replay.From != "" {
 			steps = "from " + c.Replay.From
 		}
-		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force), c.Replay.By, c.Replay.Reason}
+		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force)}
 	}, func(p *model.Partition, c call) model.Reply { return p.Replay(c.ID, c.Replay) }, nil},
 	"tags": {"ff_set_tags", func(c call) []string { return slices.Concat([]string{c.ID}, pairs(c.Set), list(c.List)) },
 		func(p *model.Partition, c call) model.Reply { return p.SetTags(c.ID, c.Set, c.List) }, nil},
@@ -298,7 +300,20 @@ func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply
 // wire is the function and its arguments.
 func (c call) wire() (function string, args []string) {
 	k := kinds[c.Kind]
-	return k.function, append([]string{strconv.Itoa(limits.Protocol)}, k.wire(c)...)
+	by, why := c.asked()
+	protocol := strconv.Itoa(limits.Protocol) + trail.Of(trail.As(context.Background(), by, why))
+	return k.function, append([]string{protocol}, k.wire(c)...)
+}
+
+// asked is who asks for a call and why, as its note says.
+func (c call) asked() (by, why string) {
+	switch c.Kind {
+	case "cancel":
+		return c.Cancel.By, c.Cancel.Reason
+	case "replay":
+		return c.Replay.By, c.Replay.Reason
+	}
+	return c.Name, c.Value
 }
 
 // fence is the id and the four parts, the absent ones empty.

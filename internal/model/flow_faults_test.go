@@ -76,7 +76,7 @@ func TestFlowFaults(t *testing.T) {
 			skipped := x.count("T5n")
 			x.o.now++
 			x.no(x.s.setClock(x.ctx, x.s.raw, x.o.now))
-			_, err = x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelAll, "me", "test")
+			_, err = x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelAll)
 			x.no(err)
 			for more := true; more; {
 				more, err = x.s.e.DrainFlows(x.ctx, partition)

@@ -760,7 +760,7 @@ func (x *flows) operate(what string, m *member) {
 			return
 		}
 		already, e := x.s.e.CancelExecution(x.ctx, m.id,
-			engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+			engine.Cancellation{Source: engine.CancelOperator})
 		if ended(m.code) {
 			err = nil
 		} else if err = e; e == nil && !already {
@@ -827,7 +827,7 @@ func (x *flows) replayed(m *member, force, already bool, err error) error {
 }
 
 func (x *flows) replay(m *member) error {
-	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(30), By: "me"}
+	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(30)}
 	already, err := x.s.e.ReplayExecution(x.ctx, m.id, q)
 	if err == nil && x.chance(20) { // its reply was lost
 		if again, e := x.s.e.ReplayExecution(x.ctx, m.id, q); e != nil || !again {
@@ -848,7 +848,7 @@ func (x *flows) replayFlow(f *flowTruth) {
 	if len(list) == 0 || x.chance(50) {
 		return
 	}
-	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(20), By: "me"}
+	q := engine.Replay{Request: flowfabric.UUID(x.uuid()), Force: x.chance(20)}
 	ids := make([]flowfabric.ExecutionID, len(list))
 	for i, m := range list {
 		ids[i] = m.id
@@ -875,7 +875,7 @@ func (x *flows) cancelFlow(f *flowTruth) {
 		over = over && (m.flow != f || ended(m.code))
 	}
 	for range 1 + bool01(x.chance(20)) {
-		out, err := x.s.e.CancelFlow(x.ctx, f.id, policy, "me", "test")
+		out, err := x.s.e.CancelFlow(x.ctx, f.id, policy)
 		x.say("cancel flow %s, %s: %v", f.id, policy, err)
 		if over && !f.cancelled() {
 			if !errors.Is(err, denied.FlowTerminal) {
@@ -917,7 +917,7 @@ func (x *flows) finish() {
 	for _, f := range x.o.flows {
 		if !f.cancelled() && x.unended(f) {
 			f.policy = flowfabric.CancelAll
-			_, err := x.s.e.CancelFlow(x.ctx, f.id, f.policy, "me", "the end")
+			_, err := x.s.e.CancelFlow(x.ctx, f.id, f.policy)
 			x.no(err)
 			x.say("end %s", f.id)
 			x.check()
@@ -960,7 +960,7 @@ func mapKeys(of map[*member]byte) (all []*member) {
 
 func (x *flows) operateCancel(m *member) {
 	x.t.Helper()
-	_, err := x.s.e.CancelExecution(x.ctx, m.id, engine.Cancellation{Source: engine.CancelOperator, Reason: "the end"})
+	_, err := x.s.e.CancelExecution(x.ctx, m.id, engine.Cancellation{Source: engine.CancelOperator})
 	x.no(err)
 	m.end(map[bool]string{true: "T3", false: "T3n"}[m.fence.Epoch != 0])
 	x.check()

@@ -154,7 +154,7 @@ var shapes = []shape{
 		}
 		x.release()
 	}, func(x *shaped) {
-		_, err := x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelAll, "me", "test")
+		_, err := x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelAll)
 		x.no(err)
 	}, map[string]int{"T3": 100, "T3n": 100}},
 	{"the pending ones of 300 are cancelled", func(x *shaped) {
@@ -164,7 +164,7 @@ var shapes = []shape{
 		}
 		x.release()
 	}, func(x *shaped) {
-		_, err := x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelPending, "me", "test")
+		_, err := x.s.e.CancelFlow(x.ctx, x.id, flowfabric.CancelPending)
 		x.no(err)
 	}, map[string]int{"A1": 100, "T3n": 200}},
 	{"200 roots are released", func(x *shaped) {

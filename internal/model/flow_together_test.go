@@ -160,17 +160,17 @@ func (c *crowd) operator(r *rand.Rand, calls int) {
 		switch r.IntN(12) {
 		case 0, 1:
 			_, err := c.s.e.CancelExecution(c.ctx, id,
-				engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+				engine.Cancellation{Source: engine.CancelOperator})
 			c.note("cancel", err)
 		case 2:
 			if r.IntN(6) == 0 {
 				policy := []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
 					flowfabric.CancelFlow}[r.IntN(3)]
-				_, err := c.s.e.CancelFlow(c.ctx, flow, policy, "me", "test")
+				_, err := c.s.e.CancelFlow(c.ctx, flow, policy)
 				c.note("cancel flow", err)
 			}
 		case 3:
-			out, err := c.s.e.ReplayFlow(c.ctx, flow, engine.Replay{By: "me", Force: r.IntN(3) == 0},
+			out, err := c.s.e.ReplayFlow(c.ctx, flow, engine.Replay{Force: r.IntN(3) == 0},
 				[]flowfabric.ExecutionID{id})
 			c.note("replay flow", err)
 			for _, a := range out {
@@ -185,7 +185,7 @@ func (c *crowd) operator(r *rand.Rand, calls int) {
 			_, err := c.s.e.DrainFlows(c.ctx, partition)
 			c.note("drain", err)
 		default:
-			_, err := c.s.e.ReplayExecution(c.ctx, id, engine.Replay{By: "me", Force: r.IntN(3) == 0})
+			_, err := c.s.e.ReplayExecution(c.ctx, id, engine.Replay{Force: r.IntN(3) == 0})
 			c.note("replay", err)
 		}
 	}

@@ -625,7 +625,7 @@ func (x *gateRun) operate() {
 	var err error
 	switch x.r.IntN(8) {
 	case 0:
-		_, err = x.e.CancelExecution(x.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+		_, err = x.e.CancelExecution(x.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
 		x.say("cancel %s: %v", id, err)
 		x.did["cancel"]++
 	case 1, 2:

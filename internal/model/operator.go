@@ -79,8 +79,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !uuid(q.Request) || len(q.By) > limits.MaxName || len(q.Reason) > limits.MaxReason ||
-		len(q.From) > limits.MaxStepName {
+	if !uuid(id) || !uuid(q.Request) || len(q.From) > limits.MaxStepName {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]

@@ -273,9 +273,7 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	switch { // in the order of the arguments; whether a fence must be there depends on a later one
 	case !fenced && code != "fence_required":
 		return answer(code)
-	case !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) ||
-		len(c.Reason) > limits.MaxReason || len(c.By) > limits.MaxName ||
-		c.By != "" && c.Source != "operator_override":
+	case !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source):
 		return answer("invalid_input")
 	case !fenced && c.Source == "owner":
 		return answer(code)
@@ -293,7 +291,7 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 		if _, refused, holder := p.refuse(id, f); !holder {
 			return refused
 		}
-		c.Source, c.By = "owner", ""
+		c.Source = "owner"
 		x.Released = &Release{Op: "x", By: f}
 	}
 	was := x.Code
@@ -302,6 +300,9 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	}
 	if was == "A1" && !fenced {
 		p.lost(x, id, "cancelled")
+	}
+	if c.Source != "operator_override" {
+		c.By = ""
 	}
 	x.CancelledBy, x.CancelSource = c.By, c.Source
 	if c.Reason != "" {

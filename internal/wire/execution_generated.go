@@ -52,15 +52,13 @@ func (a CreateExecutionAll) Append(to []string) []string {
 type CancelExecution struct {
 	Fence0 Fence0
 	Source string // owner|operator_override|flow_cascade
-	Reason string // 0..1024 bytes
-	By     string // 0..64 bytes
 }
 
 func (CancelExecution) Function() string { return "ff_cancel_execution" }
 
 func (a CancelExecution) Append(to []string) []string {
 	to = a.Fence0.Append(to)
-	to = append(to, a.Source, a.Reason, a.By)
+	to = append(to, a.Source)
 	return to
 }
 
@@ -331,14 +329,12 @@ type ReplayExecution struct {
 	Request string
 	Steps   string
 	Force   bool
-	By      string // 0..64 bytes
-	Reason  string // 0..1024 bytes
 }
 
 func (ReplayExecution) Function() string { return "ff_replay_execution" }
 
 func (a ReplayExecution) Append(to []string) []string {
-	to = append(to, a.ID, a.Request, a.Steps, flag(a.Force), a.By, a.Reason)
+	to = append(to, a.ID, a.Request, a.Steps, flag(a.Force))
 	return to
 }
 

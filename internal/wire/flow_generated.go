@@ -230,14 +230,12 @@ func (x *AwaitReply) Read(r *Reader) {
 type FlowCancel struct {
 	Flow   string
 	Policy string // cancel_all|cancel_pending|flow_only
-	By     string // 0..64 bytes
-	Reason string // 0..1024 bytes
 }
 
 func (FlowCancel) Function() string { return "ff_flow_cancel" }
 
 func (a FlowCancel) Append(to []string) []string {
-	to = append(to, a.Flow, a.Policy, a.By, a.Reason)
+	to = append(to, a.Flow, a.Policy)
 	return to
 }
 
@@ -435,15 +433,13 @@ type FlowReplay struct {
 	Request string
 	Steps   string
 	Force   bool
-	By      string   // 0..64 bytes
-	Reason  string   // 0..1024 bytes
 	Members []string // 1..64
 }
 
 func (FlowReplay) Function() string { return "ff_flow_replay" }
 
 func (a FlowReplay) Append(to []string) []string {
-	to = append(to, a.Flow, a.Request, a.Steps, flag(a.Force), a.By, a.Reason)
+	to = append(to, a.Flow, a.Request, a.Steps, flag(a.Force))
 	to = append(to, number(len(a.Members)))
 	to = append(to, a.Members...)
 	return to

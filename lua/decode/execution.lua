@@ -3,20 +3,12 @@
 function decode.ff_cancel_execution(argv)
   local q = {
     source = argv[7],
-    reason = argv[8],
-    by = argv[9],
   }
   local bad
   q.fence, bad = fence.optional(argv, 2)
   if bad then return nil, bad end
   if q.source ~= 'owner' and q.source ~= 'operator_override' and q.source ~= 'flow_cascade' then
     return nil, reply.err('invalid_input', 'source: owner, operator_override or flow_cascade')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   return q
 end
@@ -143,8 +135,6 @@ function decode.ff_replay_execution(argv)
     request = argv[3],
     steps = argv[4],
     force = argv[5] == '1',
-    by = argv[6],
-    reason = argv[7],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
@@ -157,12 +147,6 @@ function decode.ff_replay_execution(argv)
   end
   if not q.force and argv[5] ~= '0' then
     return nil, reply.err('invalid_input', 'force: 0 or 1')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
   end
   return q
 end

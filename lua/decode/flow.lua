@@ -39,20 +39,12 @@ function decode.ff_flow_cancel(argv)
   local q = {
     flow = argv[2],
     policy = argv[3],
-    by = argv[4],
-    reason = argv[5],
   }
   if not args.id(q.flow) then
     return nil, reply.err('invalid_input', 'flow: 36 bytes')
   end
   if q.policy ~= 'cancel_all' and q.policy ~= 'cancel_pending' and q.policy ~= 'flow_only' then
     return nil, reply.err('invalid_cancellation_policy', 'policy: cancel_all, cancel_pending or flow_only')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
   end
   return q
 end
@@ -147,8 +139,6 @@ function decode.ff_flow_replay(argv)
     request = argv[3],
     steps = argv[4],
     force = argv[5] == '1',
-    by = argv[6],
-    reason = argv[7],
   }
   local at, count
   if not args.id(q.flow) then
@@ -163,17 +153,11 @@ function decode.ff_flow_replay(argv)
   if not q.force and argv[5] ~= '0' then
     return nil, reply.err('invalid_input', 'force: 0 or 1')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
-  end
-  count = args.int(argv[8], 1, 64)
-  if not count or count > 0 and not argv[8 + count] then
+  count = args.int(argv[6], 1, 64)
+  if not count or count > 0 and not argv[6 + count] then
     return nil, reply.err('invalid_input', 'members: 1..64')
   end
-  q.members, at = {}, 9
+  q.members, at = {}, 7
   for i = 1, count do
     local x = argv[at]
     if not args.id(x) then

@@ -3,14 +3,11 @@
 -- it at once.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelExecution
--- Args:    protocol fence0 source:owner|operator_override|flow_cascade reason:bytes(1024) by:bytes(64)
+-- Args:    protocol fence0 source:owner|operator_override|flow_cascade
 -- Replies: OK "cancelled" previous:code; ALREADY_SATISFIED "cancelled"
 -- Errors:  @root @fence invalid_input
 local function ff_cancel_execution(ctx, q)
-  local f, id, source, reason, person = q.fence, q.fence.id, q.source, q.reason, q.by
-  if person ~= '' and source ~= 'operator_override' then
-    return reply.err('invalid_input', 'by: only with operator_override')
-  end
+  local f, id, source, reason, person = q.fence, q.fence.id, q.source, trail.why(ctx, 1024), ''
   if f.session == '' then
     if source == 'owner' then return reply.err('fence_required') end
     f = nil
@@ -24,7 +21,8 @@ local function ff_cancel_execution(ctx, q)
     if answer then return answer end
   end
 
-  if f then source, person = 'owner', '' end -- whatever it says: the session that is kept names the worker
+  if f then source = 'owner' end -- whatever it says: the session that is kept names the worker
+  if source == 'operator_override' then person = trail.by(ctx) end
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
   local extra = { 'cancel_source', source }

@@ -8,7 +8,7 @@
 -- has it again.
 -- Flags:   none
 -- Go:      Engine.ReplayExecution
--- Args:    protocol id:id request:id steps:text force:flag by:bytes(64) reason:bytes(1024)
+-- Args:    protocol id:id request:id steps:text force:flag
 -- Replies: OK code:code replays:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending
 --          replay_not_allowed step_not_found max_replays_exhausted key_taken

@@ -4,13 +4,12 @@
 -- said then.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelFlow
--- Args:    protocol flow:id !invalid_cancellation_policy policy:cancel_all|cancel_pending|flow_only !invalid_input
---          by:bytes(64) reason:bytes(1024)
+-- Args:    protocol flow:id !invalid_cancellation_policy policy:cancel_all|cancel_pending|flow_only
 -- Replies: OK policy:cancel_all|cancel_pending|flow_only reason:bytes(1024) unended:n more:flag; ALREADY_SATISFIED
 --          the same
 -- Errors:  @root invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal
 local function ff_flow_cancel(ctx, q)
-  local id, mode, by, reason = q.flow, q.policy, q.by, q.reason
+  local id, mode = q.flow, q.policy
   local h = graph.head(ctx, id)
   if not h then return reply.err('flow_not_found') end
   local make = reply.ok
@@ -19,7 +18,7 @@ local function ff_flow_cancel(ctx, q)
   elseif h.st ~= 'F0' and h.st ~= 'F1' then
     return reply.err('flow_already_terminal', h.st)
   else
-    flow.stop(ctx, h, mode, by, reason)
+    flow.stop(ctx, h, mode, trail.by(ctx), trail.why(ctx, 1024))
   end
   local cp, cw = h.cp, h.cw or ''
   flow.apply(ctx)

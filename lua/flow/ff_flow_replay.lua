@@ -3,8 +3,7 @@
 -- are fewer answers than members if those have many edges; the others were not looked at.
 -- Flags:   none
 -- Go:      Engine.ReplayFlow
--- Args:    protocol flow:id request:id steps:text force:flag by:bytes(64) reason:bytes(1024) members:rows(1..64)
---          {id:id}
+-- Args:    protocol flow:id request:id steps:text force:flag members:rows(1..64) {id:id}
 -- Replies: OK answers:rows {answer:text}
 -- Errors:  @root invalid_input flow_not_found
 local function ff_flow_replay(ctx, q)

@@ -193,8 +193,9 @@ function replay.run(ctx, c, id, q)
     if c.result then record.write(ctx, keys.result(ctx.r, id, core.attempt(c)), c.result) end
     record.clear(ctx, id, 'result_size', 'result')
   end
-  local told = { c.state, c.ended_at or '', c.failure_category or '', q.from and 'from' or q.steps, q.reason }
-  history.add(ctx, c, id, 'replayed', q.by, table.concat(told, ' '))
+  local told = { c.state, c.ended_at or '', c.failure_category or '', q.from and 'from' or q.steps,
+    trail.why(ctx, 1024) }
+  history.add(ctx, c, id, 'replayed', trail.by(ctx), table.concat(told, ' '))
   clear(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
