@@ -111,6 +111,7 @@ func topics() map[string][]scenario {
 		"continue":      continueScenarios,
 		"remind":        remindScenarios,
 		"totals":        totalScenarios,
+		"twins":         twinScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
@@ -136,12 +137,12 @@ func topics() map[string][]scenario {
 
 // unmarked are the topics that enumerate arguments, orders and random steps: they exercise the library itself, which
 // is the same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
-var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
+var unmarked = []string{"golden", "twins", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
 	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
-	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals",
+	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals", "twins",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas",
 	"counting", "flow", "cleanup", "children", "await", "gates", "spend", "fair", "fuzz",
 }
