@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 45m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser release-check soak fuzz mutants mutants-sample browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser release-check simulate soak fuzz mutants mutants-sample browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,7 @@ rest-suite:
 
 rest-packages:
 	$(GO) test $(call cpu,rest) $(TEST_FLAGS) $$($(GO) list ./... | grep -E '^$(MODULE)/($(LATE))$$' | grep -v /internal/cluster$$)
+	FLOWFABRIC_SEEDS=600 $(GO) test $(call cpu,rest) $(TEST_FLAGS) -run '^TestSimulate$$' ./internal/simulate
 	@$(MAKE) --no-print-directory rest-raced test-nested
 
 # Race detector for the rest: what only uses the packages above, or enumerates, where it makes calls at the same time.
@@ -138,6 +139,9 @@ test-browser:
 	@./tools/install-node || echo 'make test-all: going on without Node.js'
 	@if ./tools/install-chromium; then cd tools/browser && $(GO) test -count=1 -vet=off -timeout $(TEST_TIMEOUT) ./...; \
 		elif [ -n "$${CI:-}" ]; then exit 1; else echo 'make test-all: going on without a browser'; fi
+
+simulate: ## a whole deployment in virtual time, with faults, from a seed (internal/simulate): SEED=7 replays one, SEEDS=1000 or SEEDS=1001-2000 runs many
+	@FLOWFABRIC_SEED='$(SEED)' FLOWFABRIC_SEEDS='$(or $(SEEDS),100)' $(GO) test -count=1 -vet=off -timeout $(TEST_TIMEOUT) $(if $(SEED),-v) -run '^TestSimulate$$' ./internal/simulate
 
 soak: ## the full counts of what the tests sample, in parts: kills, random calls, histories (hours; goes on where it was stopped); PART=kills SHARD=2/4 narrow it down
 	@./tools/soak

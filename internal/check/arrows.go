@@ -76,6 +76,7 @@ var beside = map[string]struct {
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
+	"internal/simulate",
 	"internal/storetest", "internal/testgate", "internal/testserver", "internal/testwait", "internal/toxic", "docs",
 	"ops"}
 
