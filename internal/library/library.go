@@ -28,7 +28,7 @@ var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "trail",
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "budget", "quota", "feed", "graph", "core",
 	"steps", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "tagging", "token",
-	"inbox", "waitpoint", "mailbox", "awaited", "wait", "condition", "suspension", "arrival", "signal", "keyed",
+	"inbox", "waitpoint", "mailbox", "awaited", "wait", "condition", "suspension", "signal", "keyed",
 	"purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay", "merge",
 	"claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }

@@ -137,7 +137,7 @@ function flow.child(ctx, e, id)
   record.set(ctx, id, 'children_wait', wait.text(w))
   if not now or c.flow and graph.barred(ctx, c.flow) then return end
   if core.suspended(c) then
-    arrival.children(ctx, c, id)
+    suspension.enough(ctx, c, id)
   end
 end
 

@@ -188,7 +188,7 @@ local function waits(ctx, h, c, id, children)
   if not w then
     if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
       if c.children_wait then record.clear(ctx, id, 'children_wait') end
-      arrival.children(ctx, c, id)
+      suspension.enough(ctx, c, id)
     end
     return
   end
@@ -199,7 +199,7 @@ local function waits(ctx, h, c, id, children)
   local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
     record.set(ctx, id, 'children_wait', wait.text(w))
-    if now then arrival.children(ctx, c, id) end
+    if now then suspension.enough(ctx, c, id) end
   end
 end
 

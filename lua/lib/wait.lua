@@ -7,7 +7,7 @@
 -- under their full ids (lib/awaited.lua): they count as children do, and nobody cancels them. The mark x is for one
 -- that is gone, and nothing tells how it ended. When a wait is over, its outcomes become the step '\31c:' .. name,
 -- which the next claim brings: so every later pass is told the same, and none has to ask. The parent is suspended
--- with a condition that has the part K, which other things may end, too (lib/arrival.lua).
+-- with a condition that has the part K, which other things may end, too (lib/suspension.lua).
 local wait = {}
 
 wait.modes = { all = true, first = true, success = true, fast = true }

@@ -20,7 +20,7 @@ local function ff_send_message(ctx, q)
   local number, waiting = mailbox.put(ctx, c, id, m)
   if not number then return waiting end
   if core.suspended(c) then
-    arrival.came(ctx, c, id, 'M', m.box, { reason = 'resumed', cause = 'message', trigger = 'message',
+    suspension.came(ctx, c, id, 'M', m.box, { reason = 'resumed', cause = 'message', trigger = 'message',
       who = suspension.sender('message', m.by) })
     flow.apply(ctx)
   end

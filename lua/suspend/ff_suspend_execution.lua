@@ -168,7 +168,7 @@ local function ff_suspend_execution(ctx, q)
   end
   kids, answer = ff_suspend.children(ctx, c, f, q, kept)
   if answer then return answer end
-  plan = arrival.begin(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound),
+  plan = suspension.early(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound),
     kids and kids.state == 'd')
   if plan.bytes > signal.most_taken then
     return reply.err('signal_limit_exceeded',
@@ -186,7 +186,7 @@ local function ff_suspend_execution(ctx, q)
       { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
       closer = plan.closer })
     waitpoint.count(ctx, c, f.id, -closed)
-    suspension.children(ctx, f.id, u)
+    suspension.over(ctx, f.id, u)
     record.set(ctx, f.id, 'had_waits', '1', 'resume_bytes', suspension.told(u))
     stream.again(ctx, c, f)
     if kids then flow.apply(ctx) end
