@@ -491,3 +491,44 @@ func (w *world) kill(who string, p uint16, session string) error {
 		return already(w.e.MarkSessionDead(w.ctx, p, session, "simulated"))
 	})
 }
+
+func (w *world) putSchedule(who string, q engine.SchedulePut) error {
+	return w.call(w.e.SchedulePartition(q.Name), who, "schedules "+q.Name, func() (string, error) {
+		out, err := w.e.PutSchedule(w.ctx, q)
+		return already(out.Already, err)
+	})
+}
+
+func (w *world) pauseSchedule(who, name string, paused bool) error {
+	return w.call(w.e.SchedulePartition(name), who, fmt.Sprintf("pauses %s: %t", name, paused), func() (string, error) {
+		_, was, err := w.e.PauseSchedule(w.ctx, name, paused, who, nil)
+		return already(was, err)
+	})
+}
+
+func (w *world) removeSchedule(who, name string) error {
+	return w.call(w.e.SchedulePartition(name), who, "removes "+name, func() (string, error) {
+		return already(w.e.RemoveSchedule(w.ctx, name, nil))
+	})
+}
+
+func (w *world) due(p uint16) (engine.SchedulePage, error) {
+	return w.e.Schedules(w.ctx, p, engine.ScheduleQuery{Due: true})
+}
+
+// fireSchedule makes a step of a schedule. An instant makes an execution once, whoever fires it.
+func (w *world) fireSchedule(who string, p uint16, f engine.Firing) error {
+	return w.call(p, who, "fires "+f.Name, func() (string, error) {
+		out, err := w.e.FireSchedule(w.ctx, f)
+		if err != nil || out.Already {
+			return already(out.Already, err)
+		}
+		if out.Outcome == engine.FireCreated {
+			if w.of[f.Item.ID] != nil {
+				w.wrong("%s fired %s twice", f.Name, f.At)
+			}
+			w.created(f.Item.ID).lone = true
+		}
+		return string(out.Outcome), nil
+	})
+}

@@ -19,6 +19,9 @@ func (w *world) drain() {
 	w.faults, w.late = 0, nil
 	w.log("no more faults")
 	m, k := w.drainers()
+	for _, name := range schedules {
+		_ = w.removeSchedule("p1", name)
+	}
 	over := false
 	for n := 0; n < rounds && !over && len(w.bad) == 0; n++ {
 		w.steps++

@@ -19,6 +19,9 @@ func (m *maintainer) tend(p uint16, ask, leave bool) engine.TickReply {
 	if err == nil && out.Outbox > 0 {
 		m.deliver(m.name, p)
 	}
+	if err == nil && out.Schedules > 0 {
+		m.fire(p)
+	}
 	return out
 }
 

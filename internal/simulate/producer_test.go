@@ -59,7 +59,9 @@ func (p *producer) turn() {
 	case n < 93 && len(p.known) > 0:
 		id := pick(p.world, p.known...)
 		_ = p.try(func() error { return p.cancel(p.name, id, nil) })
-	case n < 96 && len(p.flows) > 0:
+	case n < 95:
+		p.plant()
+	case n < 98 && len(p.flows) > 0:
 		id := pick(p.world, p.flows...)
 		policy := pick(p.world, flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow)
 		_ = p.try(func() error { return p.cancelFlow(p.name, id, policy) })
