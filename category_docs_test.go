@@ -17,10 +17,10 @@ import (
 // word is a category, a source or a reason, and what it means.
 type word struct{ value, meaning string }
 
-// categories reads the list from internal/codes.
+// categories reads the list from internal/causes.
 func categories(t *testing.T) (list []word) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "internal/codes/category.go", nil, parser.ParseComments)
+	f, err := parser.ParseFile(token.NewFileSet(), "internal/causes/causes.go", nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ var (
 	}
 )
 
-// TestCategoryDocs writes the page of categories from internal/codes, and holds it and what the Lua functions can write
-// against each other. FLOWFABRIC_GOLDEN=write writes the document.
+// TestCategoryDocs writes the page of categories from internal/causes, and holds it and what the Lua functions can
+// write against each other. FLOWFABRIC_GOLDEN=write writes the document.
 func TestCategoryDocs(t *testing.T) {
 	list, byLua := categories(t), inCategories.of(t)
 	same := func(what string, list []word, lua map[string]bool) {
@@ -140,7 +140,7 @@ func TestCategoryDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Categories
 
-Why something ended without success. TestCategoryDocs writes this page from internal/codes and holds it against the
+Why something ended without success. TestCategoryDocs writes this page from internal/causes and holds it against the
 Lua functions (FLOWFABRIC_GOLDEN=write).
 
 ## Categories of failures

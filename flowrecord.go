@@ -39,11 +39,10 @@ type MemberRecord struct {
 	Number int64       `json:"number" jsonschema:"those that depend on a member have higher ones than it"`
 	Node   string      `json:"name"`
 	State
-	Kind    string `json:"kind,omitempty"`
-	Lane    string `json:"lane,omitempty"`
-	Attempt int    `json:"attempt,omitempty" jsonschema:"number of the last attempt; none before the first"`
-	// of its failure, or why it was skipped, see the package comment
-	Category  string       `json:"category,omitempty" jsonschema:"category of its failure, or the reason for the skip"`
+	Kind      string       `json:"kind,omitempty"`
+	Lane      string       `json:"lane,omitempty"`
+	Attempt   int          `json:"attempt,omitempty" jsonschema:"number of the last attempt; none before the first"`
+	Category  Category     `json:"category,omitempty" jsonschema:"category of its failure, or the reason for the skip"`
 	StartedAt time.Time    `json:"started_at,omitzero"`
 	EndedAt   time.Time    `json:"ended_at,omitzero"`
 	Group     *GroupRecord `json:"group,omitempty" jsonschema:"condition for it to run"`

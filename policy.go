@@ -19,7 +19,7 @@ type RetryPolicy struct {
 	Jitter     bool
 	// Categories, when not empty, are the only failure categories that are retried (≤ 16 of ≤ 64 bytes), see
 	// the package comment.
-	Categories []string
+	Categories []Category
 }
 
 // Policy is stored with an execution at its creation and never changes. The zero value means: no retries,

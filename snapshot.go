@@ -55,8 +55,8 @@ type Snapshot struct {
 
 // Failure is why an attempt failed. The zero value: none did.
 type Failure struct {
-	Category string `json:"category" jsonschema:"the reference page of categories lists them"`
-	Message  string `json:"message,omitempty"`
+	Category Category `json:"category" jsonschema:"the reference page of categories lists them"`
+	Message  string   `json:"message,omitempty"`
 }
 
 // Wait is a suspension while it lasts. The zero value: there is none. client.Execution.Suspension has its question.
@@ -73,7 +73,7 @@ type AttemptRecord struct {
 	State     string      `json:"state" jsonschema:"ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay) or continued (with another input)"`
 	ClaimedAt time.Time   `json:"claimed_at,omitzero"`
 	EndedAt   time.Time   `json:"ended_at,omitzero"`
-	Category  string      `json:"category,omitempty"` // see the package comment
+	Category  Category    `json:"category,omitempty"`
 	Message   string      `json:"message,omitempty"`
 	Worker    string      `json:"worker,omitempty"`                 // instance
 	Session   string      `json:"session,omitempty" see:"operator"` // with Epoch and Claim the fence it was held under

@@ -12,7 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -177,7 +177,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		end := func(category, reason string, permanent bool) flowfabric.ExecutionID {
 			x := submit(ctx, t, c, "tides", flowfabric.Retries(3))
-			f := engine.Failure{Category: category, Reason: reason, Permanent: permanent}
+			f := engine.Failure{Category: flowfabric.Category(category), Reason: reason, Permanent: permanent}
 			if _, err := e.FailExecution(ctx, claim(ctx, t, e, x.ID()).Fence, f); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 			}
 		}
 		wantBulk(t, "what timed out is a failure",
-			bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, replayAll,
+			bulk(ctx, t, c, admin.Filter{Categories: []flowfabric.Category{causes.Timeout}}, replayAll,
 				admin.BulkOptions{}), 1, 1, 0)
 		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "",
 			10); !errors.Is(err, flowfabric.ErrInvalidInput) {

@@ -94,7 +94,7 @@ func (f Filter) mark(partitions uint16) string {
 		parts = append(parts, string(s))
 	}
 	for _, category := range slices.Sorted(slices.Values(f.Categories)) {
-		parts = append(parts, "category "+category)
+		parts = append(parts, "category "+string(category))
 	}
 	for _, k := range slices.Sorted(maps.Keys(f.Tags)) {
 		parts = append(parts, k+"="+f.Tags[k])

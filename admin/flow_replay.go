@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -196,7 +197,7 @@ func (r *flowReplaying) choose() (members []replayed, err error) {
 		for _, m := range r.nodes {
 			switch {
 			case m.State.Public == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
-			case m.State.Public == flowfabric.Skipped && m.Category == codes.CategoryNotNeeded:
+			case m.State.Public == flowfabric.Skipped && m.Category == causes.NotNeeded:
 			case r.Everything || needed(m.ID):
 				wanted[m.ID] = true
 			default:

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -63,7 +64,7 @@ type Filter struct {
 	States []flowfabric.PublicState
 	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was
 	// cancelled since. Default any, also none. What completed has none.
-	Categories []string
+	Categories []flowfabric.Category
 	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on,
 	// and before Until, by the server's clock. The zero time is no bound. When only failed, cancelled, expired or
 	// skipped ones are listed of what ended, entries outside of the bounds are not read at all.
@@ -262,7 +263,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	}
 	if slices.Contains(f.Categories, "") {
 		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s",
-			flowfabric.ErrInvalidInput, codes.CategoryHandlerError, codes.CategoryTimeout)
+			flowfabric.ErrInvalidInput, causes.HandlerError, causes.Timeout)
 	}
 	if len(f.ErrorText) > maxErrorText {
 		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
@@ -364,5 +365,5 @@ func (f Filter) has(x engine.Listed) bool {
 // gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
 func gaveUp(x engine.Listed) bool {
 	return x.State.Public == flowfabric.Failed ||
-		x.State.Public == flowfabric.Expired && x.Failure.Category == codes.CategoryTimeout
+		x.State.Public == flowfabric.Expired && x.Failure.Category == causes.Timeout
 }

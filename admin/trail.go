@@ -207,7 +207,7 @@ func (f Filter) words() string {
 	add("lane", f.Lane)
 	add("kind", f.Kind)
 	for _, c := range f.Categories {
-		add("category", c)
+		add("category", string(c))
 	}
 	for _, k := range slices.Sorted(maps.Keys(f.Tags)) {
 		add("tag", k+"="+f.Tags[k])

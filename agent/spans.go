@@ -175,7 +175,7 @@ func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {
 	out := handler.Classify(ctx, t, err)
 	kind := out.Kind
 	if out.Kind == kinds.OutcomeFail {
-		kind = out.Failure.Category
+		kind = string(out.Failure.Category)
 	}
 	p.SetStatus(codes.Error, "")
 	p.SetAttributes(attribute.String("error.type", kind))

@@ -159,7 +159,7 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		r := run(t, agent.Config{Model: &script{answers: []agent.Response{tc.answer}},
 			Tools: []agent.Tool{search(nil)}})
-		r.Want(fftest.Want{Failure: tc.category})
+		r.Want(fftest.Want{Failure: flowfabric.Category(tc.category)})
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || len(r.Steps) != 0 {
 			t.Errorf("%v, want %s", r.Err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -155,7 +156,7 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 				}
 				return
 			}
-			r.Want(fftest.Want{Failure: tc.category, Steps: []string{"model 1"}})
+			r.Want(fftest.Want{Failure: flowfabric.Category(tc.category), Steps: []string{"model 1"}})
 		})
 	}
 	r := one(t, agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {

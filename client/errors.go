@@ -45,7 +45,7 @@ func (e *ItemError) Unwrap() error { return e.Err }
 type OutcomeError struct {
 	ID       flowfabric.ExecutionID
 	State    flowfabric.PublicState // failed, cancelled, expired or skipped
-	Category string                 // of the last failure, see package flowfabric; "" for none
+	Category flowfabric.Category    // of the last failure; "" for none
 	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
 	By       string                 // the person or token that cancelled it; "" if none was named
 	Source   string                 // what kind of source cancelled it, see flowfabric.Snapshot.CancelSource
@@ -70,7 +70,7 @@ func (e *OutcomeError) Error() string {
 	case e.By != "":
 		text += " (by " + e.By + ")"
 	case e.Source != "" || e.Category != "":
-		text += " (" + cmp.Or(e.Source, e.Category) + ")"
+		text += " (" + cmp.Or(e.Source, string(e.Category)) + ")"
 	}
 	if e.Reason != "" {
 		text += ": " + e.Reason

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -356,7 +356,7 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 		if want {
 			r.WantResult("yes")
 		} else {
-			r.Want(fftest.Want{Failure: codes.CategoryTimeout})
+			r.Want(fftest.Want{Failure: causes.Timeout})
 		}
 		r.Want(fftest.Want{
 			Least: 2*day + 20*time.Second + min(after, 40*time.Second),

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -43,7 +43,7 @@ func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
 func TestBudgets(t *testing.T) {
 	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, admission.HardFail, 0)))
 	r.Want(fftest.Want{
-		Failure: codes.CategoryOverBudget,
+		Failure: causes.OverBudget,
 		Frames:  map[string][]string{"token": {"x", "x", "x", "x", "x", "x"}},
 	})
 	if got := r.Spent["b"]["tokens"]; got != 5 {

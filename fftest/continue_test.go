@@ -11,7 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 )
 
 // round is what a link of a loop is given: how many there were, and what was heard so far.
@@ -95,7 +95,7 @@ func TestContinueWithAnotherType(t *testing.T) {
 	r := fftest.Run(t, endless, func(context.Context, *handler.Task, round) ([]string, error) {
 		return nil, handler.Continue("x")
 	}, round{})
-	r.Want(fftest.Want{Failure: codes.CategoryHandlerError})
+	r.Want(fftest.Want{Failure: causes.HandlerError})
 	if len(r.Attempts) != 1 ||
 		!strings.Contains(fmt.Sprint(r.Err), "the input is a string, which is not the definition's input type") {
 		t.Errorf("%v after %d attempts", r.Err, len(r.Attempts))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -172,7 +173,7 @@ func compare[Out any](base, r *Report[Out], results bool) {
 	}
 }
 
-func category(err error) string {
+func category(err error) flowfabric.Category {
 	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
 		return outcome.Category
 	}

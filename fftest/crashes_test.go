@@ -172,7 +172,7 @@ func TestCrashesFindsUnstableResults(t *testing.T) {
 // Handlers that end otherwise when they find themselves in a second attempt.
 func TestCrashesFindsOtherEnds(t *testing.T) {
 	fails := func(category string) error {
-		return handler.Permanent(handler.Category(category, errors.New("no")))
+		return handler.Permanent(handler.Category(flowfabric.Category(category), errors.New("no")))
 	}
 	for name, c := range map[string]struct {
 		first, second error

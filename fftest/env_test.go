@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -234,7 +234,7 @@ func TestSeveral(t *testing.T) {
 		if took := time.Since(begin); took > 300*time.Hour+time.Minute {
 			t.Errorf("took %s", took)
 		}
-		fftest.Submit(w, greet, "bad").Wait().Want(fftest.Want{Failure: codes.CategoryHandlerError})
+		fftest.Submit(w, greet, "bad").Wait().Want(fftest.Want{Failure: causes.HandlerError})
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 )
 
 func TestMain(m *testing.M) { os.Exit(check(m)) }
@@ -118,7 +118,7 @@ func TestRunTimesOut(t *testing.T) {
 		return "", ctx.Err()
 	}, "")
 	r.Want(fftest.Want{
-		Failure:  codes.CategoryTimeout,
+		Failure:  flowfabric.CategoryAttemptTimeout,
 		Least:    52 * time.Minute,
 		Most:     77 * time.Minute, // the pause is an hour ± 20 %
 		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry},
@@ -165,11 +165,11 @@ func TestRunOtherEnds(t *testing.T) {
 	fftest.Run(t, greet, fails(handler.Cancel("enough")), "").Want(fftest.Want{State: flowfabric.Cancelled})
 	r := fftest.Run(t, greet, fails(handler.Permanent(errors.New("no"))), "")
 	r.Want(fftest.Want{
-		Failure:  codes.CategoryHandlerError,
+		Failure:  causes.HandlerError,
 		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial},
 	})
 	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") },
-		"").Want(fftest.Want{Failure: codes.CategoryPanic})
+		"").Want(fftest.Want{Failure: causes.Panic})
 }
 
 // A definition's own lane and capabilities are served without being told.

@@ -15,9 +15,8 @@ import (
 // demands that there is nothing to list. Each list names everything that happened, in order.
 type Want struct {
 	State flowfabric.PublicState // in which the execution ended
-	// Failure is the category with which it failed or expired, as the constants of package handler name them, or
-	// handler.Category.
-	Failure  string
+	// Failure is the category with which it failed or expired, one of the constants or of handler.Category.
+	Failure  flowfabric.Category
 	Attempts []flowfabric.AttemptType // why each attempt began
 	Steps    []string                 // names of the recorded steps
 	// Waits are the names of its waits. "name: cause" also demands what ended the wait, see [Wait.Cause].
@@ -71,7 +70,7 @@ func (r *Report[Out]) Want(want Want) {
 	}
 }
 
-func (r *Report[Out]) wantFailure(category string) {
+func (r *Report[Out]) wantFailure(category flowfabric.Category) {
 	r.t.Helper()
 	outcome, _ := errors.AsType[*client.OutcomeError](r.Err)
 	switch {

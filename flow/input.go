@@ -34,5 +34,5 @@ type Outcome struct {
 	// State is completed, failed, cancelled, expired or skipped, as the node was told; "" while the upstream has not
 	// ended, which a node with [AllEnded] or [AnyFailed] does not see.
 	State    flowfabric.PublicState
-	Category string // why it did not succeed, see flowfabric.Snapshot.Failure
+	Category flowfabric.Category // why it did not succeed
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
@@ -353,7 +354,7 @@ func (i *Item[In, Out]) failure() Outcome {
 			if i.ctx.Err() != nil { // it did not take part, or its end came first
 				return Classify(i.ctx, i.Task, context.Cause(i.ctx))
 			}
-			return plainFailure(codes.CategoryPanic, err)
+			return plainFailure(causes.Panic, err)
 		}
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
@@ -96,7 +97,7 @@ func (p *party) want(t *testing.T, name string, kind string, detail string) {
 	out, ended := p.outcomes[name]
 	got := string(out.Result)
 	if out.Kind == codes.OutcomeFail {
-		got = out.Failure.Category
+		got = string(out.Failure.Category)
 	}
 	if !ended || out.Kind != kind || got != detail {
 		t.Errorf("%s ended %v as %s %q (%v), want %s %q", name, ended, out.Kind, got, out.Err, kind, detail)
@@ -186,8 +187,8 @@ func TestBatchItemsEndAlone(t *testing.T) {
 		kind string
 		rest string
 	}{
-		"nil":       {nil, codes.OutcomeFail, codes.CategoryHandlerError},
-		"an error":  {boom, codes.OutcomeFail, codes.CategoryHandlerError},
+		"nil":       {nil, codes.OutcomeFail, causes.HandlerError},
+		"an error":  {boom, codes.OutcomeFail, causes.HandlerError},
 		"permanent": {handler.Permanent(handler.Category("bad", boom)), codes.OutcomeFail, "bad"},
 		"a delay":   {handler.Delay(time.Second), codes.OutcomeDelay, ""},
 	} {
@@ -207,13 +208,13 @@ func TestBatchItemsEndAlone(t *testing.T) {
 					p.join(fmt.Sprint("i", i))
 				}
 				p.join("undecodable", func(cfg *tasks.Config) { cfg.Claim.Input = []byte("{") })
-				p.want(t, "undecodable", codes.OutcomeFail, codes.CategoryDecode)
+				p.want(t, "undecodable", codes.OutcomeFail, causes.Decode)
 				p.wait.Wait()
 				late.Complete(1) // after the function has returned
 				p.want(t, "i0", codes.OutcomeComplete, "7")
 				p.want(t, "i1", codes.OutcomeFail, "worse")
 				p.want(t, "i2", codes.OutcomeCancel, "")
-				p.want(t, "i3", codes.OutcomeFail, codes.CategoryHandlerError)
+				p.want(t, "i3", codes.OutcomeFail, causes.HandlerError)
 				p.want(t, "i4", x.kind, x.rest)
 			})
 		})
@@ -248,7 +249,7 @@ func TestBatchPanics(t *testing.T) {
 					p.want(t, of(0), codes.OutcomeComplete, "1")
 					p.want(t, of(1), codes.OutcomeFail, "own")
 					p.want(t, of(2), codes.OutcomeCancel, "")
-					p.want(t, of(3), codes.OutcomeFail, codes.CategoryPanic)
+					p.want(t, of(3), codes.OutcomeFail, causes.Panic)
 				}
 			})
 		})
@@ -322,8 +323,8 @@ func TestBatchContexts(t *testing.T) {
 		p.wait.Wait()
 		p.want(t, "a", codes.OutcomeAbandon, "")
 		p.want(t, "b", codes.OutcomeAbandon, "")
-		p.want(t, "c", codes.OutcomeFail, codes.CategoryTimeout)
-		p.want(t, "gone", codes.OutcomeFail, codes.CategoryTimeout)
+		p.want(t, "c", codes.OutcomeFail, causes.Timeout)
+		p.want(t, "gone", codes.OutcomeFail, causes.Timeout)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(func(ctx context.Context, _ []*item) error { <-ctx.Done(); return ctx.Err() },
@@ -369,7 +370,7 @@ func TestBatchBarsWhatIsDurable(t *testing.T) {
 		}, handler.Batch{Size: 1})
 		p.join("a")
 		p.wait.Wait()
-		p.want(t, "a", codes.OutcomeFail, codes.CategoryHandlerError)
+		p.want(t, "a", codes.OutcomeFail, causes.HandlerError)
 		if !p.outcomes["a"].Failure.Permanent {
 			t.Error("a mistake of the program is tried again")
 		}

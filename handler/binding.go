@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
@@ -90,13 +91,13 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 		t = newTask(tasks.Config{})
 	}
 	if err := b.Err(); err != nil {
-		return plainFailure(codes.CategoryNoHandler, err)
+		return plainFailure(causes.NoHandler, err)
 	}
 	t.begin(b.codec, b.takes)
 	defer t.end()
 	out := t.charged(ctx, b.run(ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == codes.OutcomeComplete {
-		return failed(codes.CategoryAwaitIgnored, Permanent(fmt.Errorf(
+		return failed(causes.AwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))
 	}
 	b.explain(ctx, t, &out)
@@ -113,7 +114,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 // explain says what a handler that waits seems to have done wrong, where it does not show.
 func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 	if wait := t.wanted(); wait != "" && out.Kind == codes.OutcomeFail &&
-		out.Failure.Category == codes.CategoryHandlerError {
+		out.Failure.Category == causes.HandlerError {
 		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait +
 			" had asked to suspend: return its error as it is, or wrapped with %w)")
 	}

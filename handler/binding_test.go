@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -55,7 +56,7 @@ func TestRunFailures(t *testing.T) {
 			task := newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
-			if out.Kind != codes.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent ||
+			if out.Kind != codes.OutcomeFail || string(f.Category) != tc.category || f.Permanent != tc.permanent ||
 				!strings.Contains(f.Reason, tc.reason) || out.Err == nil {
 				t.Errorf("got %s, %v", show(out), out.Err)
 			}
@@ -87,7 +88,7 @@ func TestPanicAfterLossIsAbandoned(t *testing.T) {
 }
 
 func TestAnEmptyBinding(t *testing.T) {
-	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != codes.CategoryNoHandler {
+	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != causes.NoHandler {
 		t.Errorf("an empty binding: %s", show(out))
 	}
 }
@@ -119,12 +120,12 @@ func TestMiddleware(t *testing.T) {
 	}
 	logs.Reset()
 	out = handler.Chain(handler.Logging(logger), handler.Recover(), broken)(b.Run)(context.Background(), task)
-	if out.Kind != codes.OutcomeFail || out.Failure.Category != codes.CategoryPanic ||
+	if out.Kind != codes.OutcomeFail || out.Failure.Category != causes.Panic ||
 		!strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
 	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category !=
-		codes.CategoryPanic {
+		causes.Panic {
 		t.Fatalf("got %s", show(out))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -65,7 +66,7 @@ func TestChildrenOutcomes(t *testing.T) {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
-				if out.Failure.Category != codes.CategoryAwaitIgnored || !out.Failure.Permanent {
+				if out.Failure.Category != causes.AwaitIgnored || !out.Failure.Permanent {
 					t.Errorf("%+v", out.Failure)
 				}
 			case "text only":

@@ -7,7 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -48,7 +48,7 @@ func ChildResult[Out any](ctx context.Context, t *Task, child *flow.ChildNode[Ou
 		if o.Gone {
 			err.Err = flowfabric.ErrNotFound
 		}
-		return zero, Category(codes.CategoryChild, Permanent(err))
+		return zero, Category(causes.Child, Permanent(err))
 	}
 	raw, err := t.readResult(ctx, id, uint32(o.Attempt))
 	if err == nil && raw == nil && p.Other { // it completed with nothing, unless it was purged since
@@ -57,7 +57,7 @@ func ChildResult[Out any](ctx context.Context, t *Task, child *flow.ChildNode[Ou
 	switch {
 	case errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound):
 		err = &flow.ChildError{Wait: p.Wait, Name: name, ID: id, State: o.Outcome, Err: flowfabric.ErrResultPurged}
-		return zero, Category(codes.CategoryChild, Permanent(err))
+		return zero, Category(causes.Child, Permanent(err))
 	case err != nil:
 		return zero, fmt.Errorf("child %s of %s: %w", name, p.Wait, err)
 	}

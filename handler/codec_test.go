@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -109,16 +110,16 @@ func TestCipherFailures(t *testing.T) {
 		category  string
 		permanent bool
 	}{
-		{"open, may pass", failingCipher{open: away}, `"x"`, codes.CategoryDecode, false},
-		{"open, final", failingCipher{open: handler.Permanent(away)}, `"x"`, codes.CategoryDecode, true},
-		{"opened, not JSON", failingCipher{}, `{`, codes.CategoryDecode, true},
-		{"seal, may pass", failingCipher{seal: away}, `"x"`, codes.CategoryHandlerError, false},
+		{"open, may pass", failingCipher{open: away}, `"x"`, causes.Decode, false},
+		{"open, final", failingCipher{open: handler.Permanent(away)}, `"x"`, causes.Decode, true},
+		{"opened, not JSON", failingCipher{}, `{`, causes.Decode, true},
+		{"seal, may pass", failingCipher{seal: away}, `"x"`, causes.HandlerError, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
 			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
 				newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
-			if out.Kind != codes.OutcomeFail || out.Failure.Category != tc.category ||
+			if out.Kind != codes.OutcomeFail || string(out.Failure.Category) != tc.category ||
 				out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)
 			}

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -53,7 +54,7 @@ func Cancel(reason string) error { return &cancelError{reason} }
 // failures apart: 1..64 bytes of [A-Za-z0-9_.:-]. Default handler_error. A category that is not valid is replaced
 // by handler_error and named in the failure's reason. Category "permanent" is never retried, whatever the policy says.
 // A nil err stays nil. Keep categories few: they are labels.
-func Category(category string, err error) error {
+func Category(category flowfabric.Category, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -72,7 +73,7 @@ type (
 	cancelError   struct{ reason string }
 	continueError struct{ input any }
 	categoryError struct {
-		category string
+		category flowfabric.Category
 		err      error
 	}
 )
@@ -104,5 +105,5 @@ func undecodable(err error) error {
 	if err != nil && !is[*cipherError](err) {
 		err = Permanent(err)
 	}
-	return Category(codes.CategoryDecode, err)
+	return Category(causes.Decode, err)
 }

@@ -63,7 +63,7 @@ func TestDefineOptions(t *testing.T) {
 		t.Fatalf("no retry is stored as %q, want no retries", valid.PackPolicy(p))
 	}
 	custom := flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: time.Second,
-		Categories: []string{"rate_limited"}}
+		Categories: []flowfabric.Category{"rate_limited"}}
 	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Info().Policy; !reflect.DeepEqual(
 		p.Retry, custom) {
 		t.Fatalf("got %+v, want %+v", p.Retry, custom)

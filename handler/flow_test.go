@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -60,20 +61,20 @@ func TestInputs(t *testing.T) {
 	fails := func(err error, category string, permanent bool) {
 		t.Helper()
 		out := handler.Classify(t.Context(), task, err)
-		if out.Failure.Category != category || out.Failure.Permanent != permanent {
+		if string(out.Failure.Category) != category || out.Failure.Permanent != permanent {
 			t.Errorf("%v: %+v", err, out.Failure)
 		}
 	}
 	_, err := handler.Need(task, right)
-	fails(err, codes.CategoryHandlerError, true)
+	fails(err, causes.HandlerError, true)
 	_, _, err = handler.Given(task, flow.Input[int]{Name: "left"})
-	fails(err, codes.CategoryDecode, true)
+	fails(err, causes.Decode, true)
 	if !strings.Contains(err.Error(), "input left: decode a result into int: ") {
 		t.Error(err)
 	}
 	sealed.Codec = handler.Encrypted(handler.JSON, locked{})
 	_, _, err = handler.Given(task, sealed)
-	fails(err, codes.CategoryDecode, false)
+	fails(err, causes.Decode, false)
 }
 
 // results is what children left.
@@ -152,11 +153,11 @@ func TestChildResults(t *testing.T) {
 				permanent bool
 			}{
 				"good": {value: "yes"}, "empty": {}, "late": {value: "late"},
-				"cut":       {err: flowfabric.ErrTransport, category: codes.CategoryHandlerError},
-				"odd":       {category: codes.CategoryDecode, permanent: true},
-				"cancelled": {err: flowfabric.ErrCancelled, category: codes.CategoryChild, permanent: true},
-				"expired":   {err: flowfabric.ErrExpired, category: codes.CategoryChild, permanent: true},
-				"new":       {err: flowfabric.ErrInvalidInput, category: codes.CategoryHandlerError, permanent: true},
+				"cut":       {err: flowfabric.ErrTransport, category: causes.HandlerError},
+				"odd":       {category: causes.Decode, permanent: true},
+				"cancelled": {err: flowfabric.ErrCancelled, category: causes.Child, permanent: true},
+				"expired":   {err: flowfabric.ErrExpired, category: causes.Child, permanent: true},
+				"new":       {err: flowfabric.ErrInvalidInput, category: causes.HandlerError, permanent: true},
 			} {
 				v, err := handler.ChildResult(ctx, task, get[name])
 				if v != want.value || (err == nil) != (want.category == "") ||
@@ -166,7 +167,7 @@ func TestChildResults(t *testing.T) {
 				}
 				if err != nil {
 					if f := handler.Classify(ctx, task, fmt.Errorf("wrapped: %w", err)).Failure; f.Category !=
-						want.category || f.Permanent != want.permanent {
+						flowfabric.Category(want.category) || f.Permanent != want.permanent {
 						t.Errorf("%s: %+v", name, f)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
@@ -63,7 +64,7 @@ func (t *Task) rescue(ctx context.Context, out *Outcome) {
 	} else {
 		err = fmt.Errorf("panic: %v", value)
 	}
-	*out = plainFailure(codes.CategoryPanic, err)
+	*out = plainFailure(causes.Panic, err)
 }
 
 // Logging logs the start of every run (debug) and its end: failures as warnings, everything else as info, with
@@ -85,7 +86,7 @@ func Logging(logger *slog.Logger) Middleware {
 			}
 			if out.Kind == codes.OutcomeFail {
 				level = slog.LevelWarn
-				attrs = append(attrs, slog.String("category", out.Failure.Category),
+				attrs = append(attrs, slog.String("category", string(out.Failure.Category)),
 					slog.Bool("permanent", out.Failure.Permanent))
 			}
 			if out.Err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -44,7 +45,7 @@ type Outcome struct {
 type Failure struct {
 	// Category is 1..64 bytes: one of the handler's own (see [Category]), or one that a worker gives: package
 	// flowfabric lists them.
-	Category   string
+	Category   flowfabric.Category
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says
 	RetryAfter *time.Duration // replaces the policy's pause, not its count
@@ -100,12 +101,12 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return waitsForChildren(t, wanted, err)
 	}
 	if is[*waitwords.Undecodable](err) {
-		return failed(codes.CategoryDecode, Permanent(err))
+		return failed(causes.Decode, Permanent(err))
 	}
 	if errors.Is(err, flowfabric.ErrOverBudget) {
-		return failed(codes.CategoryOverBudget, err)
+		return failed(causes.OverBudget, err)
 	}
-	return failed(codes.CategoryHandlerError, err)
+	return failed(causes.HandlerError, err)
 }
 
 // continued is the outcome of a handler that goes on with another input.
@@ -114,7 +115,7 @@ func (t *Task) continued(input any, err error) Outcome {
 	codec, takes := t.codec, t.takes
 	t.mu.Unlock()
 	if takes != nil && !takes(input) {
-		return failed(codes.CategoryHandlerError,
+		return failed(causes.HandlerError,
 			Permanent(fmt.Errorf("continue: %w: the input is a %T, which is not the definition's input type",
 				flowfabric.ErrInvalidInput, input)))
 	}
@@ -128,7 +129,7 @@ func (t *Task) continued(input any, err error) Outcome {
 		if !is[*cipherError](bad) {
 			bad = Permanent(bad)
 		}
-		return failed(codes.CategoryHandlerError, bad)
+		return failed(causes.HandlerError, bad)
 	}
 	return Outcome{Kind: codes.OutcomeContinue, Input: data, Err: err}
 }
@@ -137,7 +138,7 @@ func (t *Task) continued(input any, err error) Outcome {
 func suspended(t *Task, wanted *waitwords.Wanted, err error) Outcome {
 	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
-		return failed(codes.CategorySuspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
+		return failed(causes.Suspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	t.asksFor(waiting{suspension: &q})
 	return Outcome{Kind: codes.OutcomeSuspend, Err: err}
@@ -168,17 +169,17 @@ func interrupted(cause, err error) (Outcome, bool) {
 	case errors.Is(cause, flowfabric.ErrDeadline):
 		return Outcome{Kind: codes.OutcomeAbandon, Err: cause}, true
 	case errors.Is(cause, flowfabric.ErrAttemptTimeout):
-		return plainFailure(codes.CategoryTimeout, err), true
+		return plainFailure(causes.Timeout, err), true
 	case errors.Is(cause, flowfabric.ErrOverBudget):
-		return plainFailure(codes.CategoryOverBudget, err), true
+		return plainFailure(causes.OverBudget, err), true
 	case errors.Is(cause, context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
-		return plainFailure(codes.CategoryTimeout, err), true
+		return plainFailure(causes.Timeout, err), true
 	}
 	return Outcome{}, false
 }
 
 // plainFailure is a failure that the policy alone decides about.
-func plainFailure(category string, err error) Outcome {
+func plainFailure(category flowfabric.Category, err error) Outcome {
 	out := Outcome{Kind: codes.OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
 	if step, ok := errors.AsType[*stepError](err); ok {
 		out.Failure.Step, out.Failure.StepTook = step.name, step.took
@@ -187,7 +188,7 @@ func plainFailure(category string, err error) Outcome {
 }
 
 // failed builds the failure that err asks for; category is the default.
-func failed(category string, err error) Outcome {
+func failed(category flowfabric.Category, err error) Outcome {
 	out := plainFailure(category, err)
 	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes
 	// no sense makes none then.

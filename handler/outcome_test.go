@@ -25,7 +25,8 @@ func pointer(d time.Duration) *time.Duration { return &d }
 func TestClassify(t *testing.T) {
 	boom := errors.New("boom")
 	fail := func(category, reason string) handler.Outcome {
-		return handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason}}
+		return handler.Outcome{Kind: codes.OutcomeFail,
+			Failure: handler.Failure{Category: flowfabric.Category(category), Reason: reason}}
 	}
 	permanent := func(o handler.Outcome) handler.Outcome { o.Failure.Permanent = true; return o }
 	after := func(o handler.Outcome, d time.Duration) handler.Outcome { o.Failure.RetryAfter = pointer(d); return o }

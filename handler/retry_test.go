@@ -46,7 +46,7 @@ func TestRetryIn(t *testing.T) {
 		"not listed":      {handler.Category("net", boom), 0, 0, false, 1},
 	} {
 		p := &policies{retry: flowfabric.RetryPolicy{MaxRetries: 4, Initial: time.Second, Max: 5 * time.Second,
-			Multiplier: 2, Categories: []string{"handler_error"}}}
+			Multiplier: 2, Categories: []flowfabric.Category{"handler_error"}}}
 		task := newTask(tasks.Config{Claim: &engine.Claim{Retries: tc.retries}, Results: p})
 		f := handler.Classify(t.Context(), task, tc.failure).Failure
 		ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
@@ -414,7 +415,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		return out
 	}
 	if stopped.err.Action == admission.HardFail {
-		return failed(codes.CategoryOverBudget, Permanent(stopped.err))
+		return failed(causes.OverBudget, Permanent(stopped.err))
 	}
 	pause := blockedAtMost
 	if left := stopped.err.Left; left > 0 {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -155,7 +156,7 @@ func TestStepOfAnotherType(t *testing.T) {
 	task := newTask(tasks.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
-	if !out.Failure.Permanent || out.Failure.Category != codes.CategoryDecode ||
+	if !out.Failure.Permanent || out.Failure.Category != causes.Decode ||
 		!strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
 		t.Fatalf("got %s", show(out))
 	}

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -102,33 +103,33 @@ func TestWaitRefusals(t *testing.T) {
 		category string
 		reason   string
 	}{
-		"no keys": {nil, await, codes.CategorySuspend, suspend.EnvTokenKeys},
+		"no keys": {nil, await, causes.Suspend, suspend.EnvTokenKeys},
 		"ignored": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return "done", nil
-		}, codes.CategoryAwaitIgnored, "wait go"},
+		}, causes.AwaitIgnored, "wait go"},
 		"inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return await(ctx, task) })
-		}, codes.CategoryHandlerError, "wait go is inside step s"},
+		}, causes.HandlerError, "wait go is inside step s"},
 		"pending inside a step": {tokenkeys.Development(),
 			func(ctx context.Context, task *handler.Task) (string, error) {
 				return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
 					_, err := task.Pending(ctx, "go", time.Hour)
 					return "", err
 				})
-			}, codes.CategoryHandlerError, "waitpoint go is inside step s"},
+			}, causes.HandlerError, "waitpoint go is inside step s"},
 		"twice": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return await(ctx, task)
-		}, codes.CategoryHandlerError, "already used"},
+		}, causes.HandlerError, "already used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runOn(t, engine.Claim{}, c.keyring, c.fn)
-			if out.Kind != codes.OutcomeFail || out.Failure.Category != c.category ||
+			if out.Kind != codes.OutcomeFail || string(out.Failure.Category) != c.category ||
 				!strings.Contains(out.Failure.Reason, c.reason) {
 				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
 			}
-			if permanent := c.category != codes.CategorySuspend; out.Failure.Permanent != permanent {
+			if permanent := c.category != causes.Suspend; out.Failure.Permanent != permanent {
 				t.Errorf("permanent %t, want %t", out.Failure.Permanent, permanent)
 			}
 		})

@@ -153,9 +153,12 @@ func (c *call) submitBatch(b *batch) (batchAnswer, error) {
 
 // filter reads what a list, or a bulk action, is of.
 func (c *call) filter(q *query) (admin.Filter, error) {
-	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Categories: q.list("category"),
-		Since: q.instant("since"), Until: q.instant("until"), ErrorText: q.text("error"), Tags: q.tags("tag"),
+	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Since: q.instant("since"),
+		Until: q.instant("until"), ErrorText: q.text("error"), Tags: q.tags("tag"),
 		HeldBy: q.text("held_by"), Newest: q.flag("newest"), WithTags: true, WithReasons: true}
+	for _, category := range q.list("category") {
+		f.Categories = append(f.Categories, flowfabric.Category(category))
+	}
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.PublicState(state))
 	}

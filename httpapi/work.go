@@ -11,7 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
@@ -274,9 +274,9 @@ func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
 
 func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 	if b.Category == "" {
-		b.Category = codes.CategoryHandlerError
+		b.Category = causes.HandlerError
 	}
-	failure := engine.Failure{Category: b.Category, Reason: b.Message, Permanent: b.Permanent}
+	failure := engine.Failure{Category: flowfabric.Category(b.Category), Reason: b.Message, Permanent: b.Permanent}
 	if b.RetryAfterMs != nil {
 		if *b.RetryAfterMs < 0 {
 			return nil, invalid("/retry_after_ms", "it is %d, want at least 0", *b.RetryAfterMs)

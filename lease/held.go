@@ -8,7 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
@@ -86,7 +86,7 @@ func (h *Held) Complete(ctx context.Context, result []byte) error {
 // Fail ends the attempt. The execution's retry policy says whether another one follows, after a pause of retryIn. The
 // category of f is handler_error by default. Errors: see Complete.
 func (h *Held) Fail(ctx context.Context, f handler.Failure) (retry bool, retryIn time.Duration, err error) {
-	f.Category = cmp.Or(f.Category, codes.CategoryHandlerError)
+	f.Category = cmp.Or(f.Category, causes.HandlerError)
 	err = h.settle(ctx, "fail", func(ctx context.Context) error {
 		reply, err := h.session.engine.FailExecution(ctx, h.Fence, engine.Failure(f))
 		retry, retryIn = reply.Retry, reply.RetryIn

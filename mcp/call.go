@@ -17,7 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -238,14 +238,14 @@ func (f *asking) stop() {
 }
 
 // faults are failures of our machinery and not of what the tool does. The protocol has an error of its own for them.
-var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
-	codes.CategorySuspend, codes.CategoryFramesLost, codes.CategoryReclaims}
+var faults = []string{causes.Panic, causes.Decode, causes.NoHandler, causes.AwaitIgnored,
+	causes.Suspend, causes.FramesLost, causes.Reclaims}
 
 // result is what an execution that has ended answers. An error is a *jsonrpc.Error.
 func (s *Server) result(ctx context.Context, k *Kind, id flowfabric.ExecutionID) (*sdk.CallToolResult, error) {
 	raw, err := s.client.Execution(id).ResultNow(ctx)
 	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
-		category := cmp.Or(outcome.Category, string(outcome.State))
+		category := cmp.Or(string(outcome.Category), string(outcome.State))
 		if outcome.State == flowfabric.Failed && slices.Contains(faults, category) {
 			s.log.Warn("mcp: execution failed", "execution", id.String(), "kind", k.kind, "category", category,
 				"reason", outcome.Reason)

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -47,13 +48,13 @@ func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **sus
 			Err: err}
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
-		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
+		outcome.Failure.Category, outcome.Failure.Permanent = causes.Suspend, false
 	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
 		refused := refusedOutcome("wait for children", err)
-		refused.Failure.Category = codes.CategorySuspend
+		refused.Failure.Category = causes.Suspend
 		if errors.Is(err, denied.Idempotency) {
 			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every run, compute them in a step)"
 		}

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -95,7 +96,7 @@ func TestFlowDiamond(t *testing.T) {
 				_, other, oerr := handler.Given(t, flow.Input[string]{Name: "other"})
 				if _, _, err := handler.Given(t, (flow.Input[int]{Name: "left"})); err == nil ||
 					handler.Classify(context.Background(),
-						t, err).Failure.Category != codes.CategoryDecode {
+						t, err).Failure.Category != causes.Decode {
 					return "", fmt.Errorf("a string decodes into an int: %w", err)
 				}
 				return fmt.Sprintf("%s %s %d %v %v %v %v %v %s %v", l, r, len(e), lok, rok, eok, other, t.Inputs(),
@@ -387,13 +388,13 @@ func TestChildrenInAFlow(t *testing.T) {
 		b := flow.Add(growing, "b", adult, "b")
 		one, two := w.submitFlow(sealed), w.submitFlow(growing)
 		w.flowEnds(one)
-		if s := w.snapshot(a.ID(one)); s.Failure.Category != codes.CategorySuspend || s.Attempts != 1 ||
+		if s := w.snapshot(a.ID(one)); s.Failure.Category != causes.Suspend || s.Attempts != 1 ||
 			!strings.Contains(s.Failure.Message, "flow.Growing") {
 			t.Errorf("sealed: %s %s after %d", s.Failure.Category, s.Failure.Message, s.Attempts)
 		}
 		r := w.flowEnds(two)
 		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 ||
-			s.Failure.Category != codes.CategoryChild || s.Attempts != 1 {
+			s.Failure.Category != causes.Child || s.Attempts != 1 {
 			t.Errorf("growing: %s, %s %s after %d", r.State, s.Failure.Category, s.Failure.Message, s.Attempts)
 		}
 		repaired.Store(true)
@@ -452,7 +453,7 @@ func TestChildrenRefused(t *testing.T) {
 		id := w.submitFlow(f)
 		r := w.flowEnds(id)
 		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 ||
-			s.AttemptLog[0].Category != codes.CategorySuspend {
+			s.AttemptLog[0].Category != causes.Suspend {
 			t.Errorf("%s, %d attempts: %+v", r.State, s.Attempts, s.AttemptLog)
 		}
 		g := flow.New("g", flow.Growing())
@@ -513,15 +514,15 @@ func TestChildrenMisuse(t *testing.T) {
 		return "", nil
 	})
 	for in, want := range map[string][2]string{
-		"twice":   {codes.CategoryHandlerError, "already used in this run"},
-		"step":    {codes.CategoryHandlerError, "inside step s"},
-		"early":   {codes.CategoryHandlerError, "when the wait is over"},
-		"ignored": {codes.CategoryAwaitIgnored, "children w had asked to suspend"},
-		"mistake": {codes.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
-		"changed": {codes.CategorySuspend, "compute them in a step"},
+		"twice":   {causes.HandlerError, "already used in this run"},
+		"step":    {causes.HandlerError, "inside step s"},
+		"early":   {causes.HandlerError, "when the wait is over"},
+		"ignored": {causes.AwaitIgnored, "children w had asked to suspend"},
+		"mistake": {causes.HandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
+		"changed": {causes.Suspend, "compute them in a step"},
 	} {
 		s := w.reach(w.submitKind("parent", in), codes.Failed)
-		if s.Failure.Category != want[0] || !strings.Contains(s.Failure.Message, want[1]) {
+		if string(s.Failure.Category) != want[0] || !strings.Contains(s.Failure.Message, want[1]) {
 			t.Errorf("%s: %s %s", in, s.Failure.Category, s.Failure.Message)
 		}
 	}

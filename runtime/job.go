@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
@@ -60,10 +61,10 @@ func (j *job) work() {
 		j.lost(held.Check(), "none")
 		return
 	case j.kind == nil: // its route would not be in our subscription
-		j.settle(hopeless(codes.CategoryNoHandler, "no handler for kind "+route.Kind))
+		j.settle(hopeless(causes.NoHandler, "no handler for kind "+route.Kind))
 		return
 	case held.Claim().InputLost:
-		j.settle(hopeless(codes.CategoryDecode, "the stored input is gone: its key was deleted"))
+		j.settle(hopeless(causes.Decode, "the stored input is gone: its key was deleted"))
 		return
 	}
 	ctx, cancel := j.context()
@@ -74,7 +75,7 @@ func (j *job) work() {
 		if !settled {
 			// runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
 			j.settle(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{
-				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
+				Category: causes.Panic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
 	task, waits := handler.NewTask(tasks.Config{
@@ -126,7 +127,7 @@ func (j *job) leave(keep bool) (kept bool) {
 func (j *job) member() bool { return !j.held.Claim().Flow.IsZero() }
 
 // hopeless is the outcome of an execution that no further attempt can help.
-func hopeless(category, reason string) handler.Outcome {
+func hopeless(category flowfabric.Category, reason string) handler.Outcome {
 	return handler.Outcome{Kind: codes.OutcomeFail,
 		Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }

@@ -86,8 +86,8 @@ func (m *metrics) goesOn(kind string, r *suspend.Result) {
 // ran records the end of a handler's run.
 func (k *served) ran(took time.Duration) { k.handled().Observe(took.Seconds()) }
 
-func (m *metrics) settle(kind, outcome, category string) {
-	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()
+func (m *metrics) settle(kind, outcome string, category flowfabric.Category) {
+	m.settled.WithLabelValues(kind, outcome, m.category(string(category))).Inc()
 }
 
 // category folds what exceeds the cap into "other": a handler that makes one up per failure must not fill the

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -24,7 +25,7 @@ func (j *job) settle(outcome handler.Outcome) {
 	switch { // they can never be delivered; the attempt can still fail
 	case errors.Is(err, denied.FrameGap): // the server lost acknowledged frames (a failover): the policy decides
 		outcome, err = refusedOutcome("frames", err), nil
-		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategoryFramesLost, false
+		outcome.Failure.Category, outcome.Failure.Permanent = causes.FramesLost, false
 	case denied.ClassOf(err) == fault.Caller:
 		outcome, err = refusedOutcome("frames", err), nil
 	}
@@ -113,7 +114,7 @@ func (j *job) send(o handler.Outcome) error {
 	})
 }
 
-func (j *job) settled(err error, outcome, category string) error {
+func (j *job) settled(err error, outcome string, category flowfabric.Category) error {
 	if err == nil {
 		j.jobs.metrics.settle(j.route.Kind, outcome, category)
 	}
@@ -144,7 +145,7 @@ func (j *job) completeAndWait(result []byte) error {
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
 	return handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{
-		Category: codes.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
+		Category: causes.HandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 
 // dropped is how loudly, and in which words, the loss of a hold is told: what somebody asked for is no surprise. A nil

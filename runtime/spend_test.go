@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
@@ -180,7 +181,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, codes.Failed)
-	if s.Failure.Category != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 ||
+	if s.Failure.Category != causes.OverBudget || s.Attempts != 1 || s.Retries != 0 ||
 		!strings.Contains(s.Failure.Message, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.Failure.Category, s.Attempts, s.Retries, s.Failure.Message)
 	}
@@ -259,7 +260,7 @@ func TestHardBreachForEver(t *testing.T) {
 	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		return "", task.Spend(ctx, "tokens", 46)
 	})
-	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.Failure.Category != codes.CategoryOverBudget {
+	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.Failure.Category != causes.OverBudget {
 		t.Errorf("it failed of %q", s.Failure.Category)
 	}
 }
@@ -441,7 +442,7 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, codes.Failed)
-	if s.Failure.Category != codes.CategoryOverBudget ||
+	if s.Failure.Category != causes.OverBudget ||
 		!strings.Contains(s.Failure.Message, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.Failure.Category, s.Failure.Message)
 	}

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -51,7 +52,7 @@ func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits ta
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
 		refused := refusedOutcome("suspend", err)
-		refused.Failure.Category = codes.CategorySuspend
+		refused.Failure.Category = causes.Suspend
 		// Keys are configuration, which somebody may repair before the next attempt.
 		refused.Failure.Permanent = !errors.Is(err, denied.NoTokenKeys) && !errors.Is(err, denied.KidNotCurrent)
 		*outcome = refused

@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -297,12 +298,13 @@ func TestWaitMistakes(t *testing.T) {
 		return handlers[in](ctx, task, in)
 	}))
 	for name, want := range map[string][2]string{
-		"ignored":   {codes.CategoryAwaitIgnored, "wait go had asked to suspend"},
-		"in a step": {codes.CategoryHandlerError, "wait go is inside step s"},
-		"closed":    {codes.CategorySuspend, "suspend refused"},
+		"ignored":   {causes.AwaitIgnored, "wait go had asked to suspend"},
+		"in a step": {causes.HandlerError, "wait go is inside step s"},
+		"closed":    {causes.Suspend, "suspend refused"},
 	} {
 		got := w.reach(w.submit(name), codes.Failed)
-		if reason := got.AttemptLog[0].Message; got.Failure.Category != want[0] || !strings.Contains(reason, want[1]) ||
+		if reason := got.AttemptLog[0].Message; string(got.Failure.Category) != want[0] || !strings.Contains(reason,
+			want[1]) ||
 			got.Attempts != 1 {
 			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.Failure.Category, reason)
 		}
@@ -325,9 +327,9 @@ func TestNoTokenKeys(t *testing.T) {
 			}
 			return handler.Await[string](ctx, task, "go")
 		}))
-	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
+	for in, category := range map[string]string{"await": causes.Suspend, "pending": causes.HandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
-		if reason := got.AttemptLog[0].Message; got.Failure.Category != category || got.Retries != 1 ||
+		if reason := got.AttemptLog[0].Message; string(got.Failure.Category) != category || got.Retries != 1 ||
 			!strings.Contains(reason, suspend.EnvTokenKeys) {
 			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.Failure.Category, reason)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
@@ -25,10 +26,10 @@ func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *hand
 		}
 		switch {
 		case !returned: // runtime.Goexit
-			span.End(codes.CategoryPanic, "the handler ended its goroutine")
+			span.End(causes.Panic, "the handler ended its goroutine")
 		case out.Kind == codes.OutcomeFail:
 			span.Set("flowfabric.outcome", out.Kind)
-			span.End(out.Failure.Category, out.Failure.Reason)
+			span.End(string(out.Failure.Category), out.Failure.Reason)
 		default:
 			span.Set("flowfabric.outcome", out.Kind)
 			span.End("", "")

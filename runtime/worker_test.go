@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -77,10 +78,10 @@ func TestFailureCategories(t *testing.T) {
 		}
 		return "", errors.New("no")
 	}))
-	for in, want := range map[any]string{"panic": codes.CategoryPanic, "goexit": codes.CategoryPanic,
-		"error": codes.CategoryHandlerError, 7: codes.CategoryDecode} {
+	for in, want := range map[any]string{"panic": causes.Panic, "goexit": causes.Panic,
+		"error": causes.HandlerError, 7: causes.Decode} {
 		got := w.reach(w.submit(in), codes.Failed)
-		if got.Failure.Category != want {
+		if string(got.Failure.Category) != want {
 			t.Errorf("%v: category %q, want %q", in, got.Failure.Category, want)
 		}
 	}
@@ -199,7 +200,7 @@ func TestMiddleware(t *testing.T) {
 	}}, greetBinding())
 	ok, bad := w.submit("x"), w.submit("panic")
 	w.reach(ok, codes.Completed)
-	if got := w.reach(bad, codes.Failed); got.Failure.Category != codes.CategoryPanic {
+	if got := w.reach(bad, codes.Failed); got.Failure.Category != causes.Panic {
 		t.Errorf("category %q", got.Failure.Category)
 	}
 	must.No(t, worker.stop())

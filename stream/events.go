@@ -62,10 +62,10 @@ type TailEvent struct {
 	// failure (see package flowfabric) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is
 	// the reason that was given, By says who cancelled, and Source what kind of source that is, as in
 	// flowfabric.Snapshot.
-	Category string `json:"category,omitempty"`
-	Message  string `json:"message,omitempty"`
-	By       string `json:"by,omitempty" jsonschema:"at the end: the person or token that cancelled it, if one was named"`
-	Source   string `json:"source,omitempty" jsonschema:"at the end: the kind of source that cancelled it"`
+	Category flowfabric.Category `json:"category,omitempty"`
+	Message  string              `json:"message,omitempty"`
+	By       string              `json:"by,omitempty" jsonschema:"at the end: the person or token that cancelled it, if one was named"`
+	Source   string              `json:"source,omitempty" jsonschema:"at the end: the kind of source that cancelled it"`
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
 	// attempt repeats the frames after it.
 	Recorded uint64 `json:"recorded,omitempty" jsonschema:"at the end of an attempt: sequence of the last recorded frame, absent for none; later frames are repeated"`

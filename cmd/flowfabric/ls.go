@@ -59,7 +59,7 @@ const shownReason = 120
 
 // listedRow is a line of the table; what matters of a state is in its last column.
 func listedRow(v admin.Listed) []any {
-	detail, failed := "", join(": ", v.Failure.Category, excerpt(v.Failure.Message, shownReason))
+	detail, failed := "", join(": ", string(v.Failure.Category), excerpt(v.Failure.Message, shownReason))
 	switch {
 	case v.Drift != "":
 		detail = "damaged: " + v.Drift

@@ -147,7 +147,7 @@ func (x execution) text(p *page) {
 		fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries,
 			x.MaxRetries, x.Reclaims, x.Replays),
 		"continued", times(x.Continues),
-		"progress", said, "failure", join(": ", x.Failure.Category, x.Failure.Message),
+		"progress", said, "failure", join(": ", string(x.Failure.Category), x.Failure.Message),
 		"cancelled", join(": ", canceller(x.CancelledBy, x.CancelSource), x.CancelReason), "input",
 		count(x.InputBytes, "byte"), "steps", x.Steps,
 		"tags", strings.Join(tags, " "))
@@ -156,7 +156,7 @@ func (x execution) text(p *page) {
 		rows := make([][]any, len(x.AttemptLog))
 		for i, r := range x.AttemptLog {
 			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt),
-				join(": ", r.Category, r.Message)}
+				join(": ", string(r.Category), r.Message)}
 		}
 		p.table([]string{"ATTEMPT", "TYPE", "STATE", "WORKER", "CLAIMED", "ENDED", "FAILURE"}, rows)
 	}

@@ -134,7 +134,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		case stream.TailSuspended:
 			p.say("%d -- suspended: waits for %s", e.Attempt, waited(e.Suspension))
 		case stream.TailRetry:
-			p.say("%d -- %s %s, after %s", e.Attempt, e.Type, soon(e.At), join(": ", e.Category, e.Message))
+			p.say("%d -- %s %s, after %s", e.Attempt, e.Type, soon(e.At), join(": ", string(e.Category), e.Message))
 		case stream.TailAttemptEnd:
 			if e.Reason == "attempt_success" || e.Recorded == 0 {
 				p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
@@ -147,7 +147,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 				first = fmt.Sprintf("%d --", e.Attempt)
 			}
 			p.say("%s execution %s", first,
-				join(": ", join(" ", string(e.State), bracketed(cmp.Or(canceller(e.By, e.Source), e.Category))),
+				join(": ", join(" ", string(e.State), bracketed(cmp.Or(canceller(e.By, e.Source), string(e.Category)))),
 					e.Message))
 		}
 	})

@@ -69,7 +69,7 @@ func Report(tell func(ctx context.Context, t *handler.Task, category string, err
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
 			if out.Kind == "fail" {
-				tell(ctx, t, out.Failure.Category, out.Err)
+				tell(ctx, t, string(out.Failure.Category), out.Err)
 			}
 			return out
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
@@ -49,8 +50,8 @@ func Unwell(out handler.Outcome) bool {
 		return false
 	}
 	switch out.Failure.Category {
-	case codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend,
-		codes.CategoryChild, codes.CategoryOverBudget:
+	case causes.Decode, causes.NoHandler, causes.AwaitIgnored, causes.Suspend,
+		causes.Child, causes.OverBudget:
 		return false
 	}
 	return true

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
@@ -230,7 +231,7 @@ func TestBreakerPanics(t *testing.T) {
 		panic("boom")
 	})
 	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != codes.OutcomeFail ||
-		out.Failure.Category != codes.CategoryPanic {
+		out.Failure.Category != causes.Panic {
 		t.Errorf("%+v", out)
 	}
 	if out := h(t.Context(), task("mail")); out.Kind != codes.OutcomeDelay {
@@ -291,8 +292,8 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
-	for _, category := range []string{codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
-		codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget} {
+	for _, category := range []flowfabric.Category{causes.Decode, causes.NoHandler, causes.AwaitIgnored,
+		causes.Suspend, causes.Child, causes.OverBudget} {
 		if Unwell(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category}}) {
 			t.Errorf("%s counts", category)
 		}

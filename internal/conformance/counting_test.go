@@ -18,7 +18,7 @@ import (
 var countingScenarios = []scenario{
 	{name: "the retention is stored beside the policy, not in it", run: func(w *env) {
 		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), StreamFrames: 77}
-		policy.Retry.Categories = []string{"a", "b"}
+		policy.Retry.Categories = []flowfabric.Category{"a", "b"}
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
 		kept := w.create(func(x *engine.NewExecution) { x.Policy = policy }, retention(90*time.Second))
 		w.all("policy, retention", eq(w.core(kept)["po"], w.core(plain)["po"]), eq(w.core(kept)["rt"], "90"))

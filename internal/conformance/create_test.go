@@ -111,9 +111,9 @@ var createScenarios = []scenario{
 			args[8] = bad
 			w.refused(bad, "invalid_policy", args)
 		}
-		var reasons []string
+		var reasons []flowfabric.Category
 		for i := range 16 {
-			reasons = append(reasons, strings.Repeat(string(rune('a'+i)), 64))
+			reasons = append(reasons, flowfabric.Category(strings.Repeat(string(rune('a'+i)), 64)))
 		}
 		w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Multiplier: 2, Categories: reasons}))
 		for at, what := range map[int]string{6: "delay", 7: "deadline"} {

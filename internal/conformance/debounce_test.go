@@ -169,7 +169,8 @@ var debounceScenarios = []scenario{
 		large := strings.Repeat("x", 5000)
 		full := []option{input(large), tags(map[string]string{"a.b": "1"}), lane("other"), priority(7),
 			deadline(5 * time.Hour), timeout(time.Minute), kept(time.Hour),
-			retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2, Categories: []string{"c"}}),
+			retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2,
+				Categories: []flowfabric.Category{"c"}}),
 			func(x *engine.NewExecution) { x.Creator = "anna" }}
 		plain := w.create(bouncing("k", time.Hour, 0), input("small"))
 		created := w.read(plain).CreatedAt

@@ -94,10 +94,12 @@ var categoryScenarios = []scenario{
 				[]flowfabric.ExecutionID{timedOut, late}},
 			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}},
 				[]flowfabric.ExecutionID{timedOut, late, broken}},
-			{admin.Filter{Categories: []string{"disk_full"}}, []flowfabric.ExecutionID{broken, retried}},
+			{admin.Filter{Categories: []flowfabric.Category{"disk_full"}}, []flowfabric.ExecutionID{broken, retried}},
 			{admin.Filter{States: []flowfabric.PublicState{admin.Ended},
-				Categories: []string{"disk_full", "attempt_timeout"}}, []flowfabric.ExecutionID{timedOut, broken}},
-			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed}, Categories: []string{"disk_full"}},
+				Categories: []flowfabric.Category{"disk_full", "attempt_timeout"}},
+				[]flowfabric.ExecutionID{timedOut, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed},
+				Categories: []flowfabric.Category{"disk_full"}},
 				nil},
 		} {
 			x.filter.Lane, x.filter.Namespace = lane, admin.AllNamespaces
@@ -113,13 +115,14 @@ var categoryScenarios = []scenario{
 			slices.SortFunc(x.want, byID)
 			sameList(w, fmt.Sprintf("%v %v", x.filter.States, x.filter.Categories), got, x.want...)
 		}
-		_, err := admin.New(c).ListPage(w.ctx, admin.Filter{Categories: []string{""}}, "", 1)
+		_, err := admin.New(c).ListPage(w.ctx, admin.Filter{Categories: []flowfabric.Category{""}}, "", 1)
 		w.is(err, flowfabric.ErrInvalidInput)
 		page, err := admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces,
-			Categories: []string{"disk_full", "attempt_timeout"}}, "", 1)
+			Categories: []flowfabric.Category{"disk_full", "attempt_timeout"}}, "", 1)
 		w.no(err)
 		_, err = admin.New(c).ListPage(w.ctx,
-			admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full"}}, page.Cursor, 1)
+			admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []flowfabric.Category{"disk_full"}},
+			page.Cursor, 1)
 		w.is(err, flowfabric.ErrInvalidInput) // a cursor is good for its filter
 	}},
 }

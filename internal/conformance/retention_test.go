@@ -67,7 +67,7 @@ func (w *env) lasting() (keys []string, stones int) {
 func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.ExecutionID {
 	w.Helper()
 	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1,
-		Categories: []string{"io", "net"}}
+		Categories: []flowfabric.Category{"io", "net"}}
 	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day),
 		timeout(time.Hour), priority(limits.MaxPriority))
 	c := k.one(id)

@@ -147,7 +147,8 @@ var serverScenarios = []scenario{
 		w.no(err)
 		for range 3 {
 			_, err := w.e.FailExecution(w.ctx, c.Fence,
-				engine.Failure{Category: strings.Repeat("f", 64), Reason: strings.Repeat("r", 10<<10)})
+				engine.Failure{Category: flowfabric.Category(strings.Repeat("f", 64)), Reason: strings.Repeat("r",
+					10<<10)})
 			w.no(err)
 			w.advance(2 * time.Minute)
 			w.settleTime()

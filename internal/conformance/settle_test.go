@@ -152,7 +152,7 @@ var settleScenarios = []scenario{
 		w.no(err)
 		same(w, "told permanent", o.Retry, false)
 		listed := retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second,
-			Categories: []string{"net", "rate.limit"}})
+			Categories: []flowfabric.Category{"net", "rate.limit"}})
 		a, b, c := w.create(listed), w.create(listed), w.create(listed)
 		same(w, "a category that is listed", w.fail(k.one(a).Fence, "rate.limit").Retry, true)
 		same(w, "one that is not", w.fail(k.one(b).Fence, "net2").Retry, false)
@@ -189,7 +189,7 @@ var settleScenarios = []scenario{
 		same(w, "claimable at once", last.Type, flowfabric.AttemptRetry)
 		same(w, "no retry is left", failAsTold(w, last).Retry, false)
 		listed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second,
-			Categories: []string{"net"}}))
+			Categories: []flowfabric.Category{"net"}}))
 		same(w, "not listed", failAsTold(w, k.one(listed)).Retry, false)
 		after := 5 * time.Minute
 		told := w.create(retries(1))
@@ -358,7 +358,7 @@ var settleScenarios = []scenario{
 	{name: "a long reason of a failure is cut at a rune", run: func(w *env) {
 		f := w.worker("w1").one(w.create(retries(1))).Fence
 		o, err := w.e.FailExecution(w.ctx, f,
-			engine.Failure{Category: strings.Repeat("c", 64), Reason: strings.Repeat("é", 5000)})
+			engine.Failure{Category: flowfabric.Category(strings.Repeat("c", 64)), Reason: strings.Repeat("é", 5000)})
 		w.no(err)
 		same(w, "retry", o.Retry, true)
 		w.check()

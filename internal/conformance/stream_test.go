@@ -230,7 +230,7 @@ var streamScenarios = []scenario{
 			w.no(err)
 			at := func(t time.Time) int64 { return max(0, t.UnixMilli()) }
 			w.all(fmt.Sprint("attempt ", attempt), eq(m.Type, kind), eq(at(m.BeganAt), began), eq(at(m.EndedAt), ended),
-				eq(m.Category, category))
+				eq(string(m.Category), category))
 		}
 		first := k.one(id)
 		began := w.now()

@@ -215,7 +215,7 @@ var whyStateScenarios = []scenario{
 			"its only retry is used up")
 		w.says(end(engine.Failure{Category: "io", Permanent: true}, retries(1)), explain.WhyFailedPermanent)
 		w.says(end(engine.Failure{Category: "permanent"}, retries(1)), explain.WhyFailedPermanent)
-		picky := retry(flowfabric.RetryPolicy{MaxRetries: 2, Categories: []string{"net", "disk"}})
+		picky := retry(flowfabric.RetryPolicy{MaxRetries: 2, Categories: []flowfabric.Category{"net", "disk"}})
 		w.says(end(engine.Failure{Category: "io"}, picky), explain.WhyFailedNotRetried, `("disk", "net")`)
 		w.says(end(engine.Failure{Category: "io"}, retries(0)), explain.WhyFailedNoRetries)
 	}},

@@ -133,7 +133,7 @@ func (w *env) complete(f flowfabric.Fence, result string) engine.Settled {
 
 func (w *env) fail(f flowfabric.Fence, category string) engine.FailOutcome {
 	w.Helper()
-	o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: category, Reason: "because"})
+	o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: flowfabric.Category(category), Reason: "because"})
 	w.no(err)
 	w.check()
 	return o

@@ -162,7 +162,7 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 		after = new(max(0, *failure.RetryAfter))
 	}
 	r, already, err := ask[wire.FailExecutionReply](ctx, e, f.Execution.Partition(), wire.FailExecution{
-		Fence: fenceOf(f), Category: failure.Category, Reason: cut(failure.Reason, limits.MaxReason),
+		Fence: fenceOf(f), Category: string(failure.Category), Reason: cut(failure.Reason, limits.MaxReason),
 		Permanent: failure.Permanent, After: after, Step: failure.Step, Took: span(failure.StepTook)})
 	out := FailOutcome{Already: already, Retry: r.Outcome == "retry"}
 	if out.Retry {

@@ -176,8 +176,8 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 // UpstreamOutcome tells a member what one of those that it depends on came to.
 type UpstreamOutcome struct {
 	EdgeRecord
-	Node     string // "" if it was purged
-	Category string // of what ended without success
+	Node     string              // "" if it was purged
+	Category flowfabric.Category // of what ended without success
 }
 
 // Upstreams reads what those that a member depends on came to (lua/read/ff_read_inputs.lua). ErrNotFound.
@@ -192,7 +192,7 @@ func (e *Engine) upstreams(ctx context.Context, id flowfabric.ExecutionID, all b
 	for i, x := range r.Inputs {
 		out[i] = UpstreamOutcome{EdgeRecord: EdgeRecord{From: mint.Join(id.Partition(), x.Upstream),
 			Input: x.Name, Outcome: endings[x.Mark], Attempt: x.Attempt, Late: x.Mark == "l", Spared: x.Mark == "~"},
-			Node: x.Node, Category: x.Category}
+			Node: x.Node, Category: flowfabric.Category(x.Category)}
 	}
 	return out, err
 }

@@ -84,7 +84,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 	out := FlowMembersPage{Next: int64(r.Next)}
 	for _, x := range r.Members {
 		m := MemberRecord{ID: mint.Join(partition, x.ID), Number: int64(x.Number), Node: x.Node,
-			Attempt: x.Attempt, Category: x.Category, StartedAt: x.Started, EndedAt: x.Ended,
+			Attempt: x.Attempt, Category: flowfabric.Category(x.Category), StartedAt: x.Started, EndedAt: x.Ended,
 			Group: groupRecord(x.Group), Wait: waitRecord(x.Wait)}
 		if m.State = codes.Shown(codes.Code(x.Code)); m.State.Public == flowfabric.Completed {
 			m.Category = "" // it is that of a failed attempt before

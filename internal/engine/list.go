@@ -195,7 +195,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		f.Instant("ended_at"), f.Instant("claimed_at")
 	x.DelayUntil, x.DeadlineAt = f.Instant("delay_until"), f.Instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.Number("retries")), int(f.Number("reclaims")), uint64(f.Number("epoch"))
-	x.Session, x.Failure.Category = f.M["session"], f.M["failure_category"]
+	x.Session, x.Failure.Category = f.M["session"], flowfabric.Category(f.M["failure_category"])
 	x.CancelledBy, x.CancelSource = f.M["cancelled_by"], f.M["cancel_source"]
 	if code == codes.Completed || x.Failure.Category == "" {
 		x.Failure = flowfabric.Failure{}

@@ -96,7 +96,8 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		Reclaims: int(f.Number("reclaims")), Replays: int(f.Number("replays")), InputBytes: int(f.Number("input_size")),
 		CreatedAt: f.Instant("created_at"), StartedAt: f.Instant("first_claimed_at"),
 		ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),
-		DeadlineAt: f.Instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
+		DeadlineAt:  f.Instant("deadline"),
+		Failure:     flowfabric.Failure{Category: flowfabric.Category(core["failure_category"])},
 		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
 	}}
 	code := codes.Code(core["state"])

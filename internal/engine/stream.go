@@ -133,9 +133,10 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
 		Code: codes.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
-		BeganAt: r.Began, EndedAt: r.EndedAt, Category: r.Category, Message: r.Message, Due: r.Due,
-		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt, Category: r.EndCategory,
-			Message: r.EndMessage, By: r.EndBy, Source: r.EndSource}}, nil
+		BeganAt: r.Began, EndedAt: r.EndedAt, Category: flowfabric.Category(r.Category), Message: r.Message, Due: r.Due,
+		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt,
+			Category: flowfabric.Category(r.EndCategory),
+			Message:  r.EndMessage, By: r.EndBy, Source: r.EndSource}}, nil
 }
 
 // readsOf is the connection for what is read of an attempt, limit entries at most.

@@ -112,12 +112,12 @@ type Settled = Answer
 
 // Failure ends an attempt.
 type Failure struct {
-	Category   string         // 1..64 bytes; see the constants of package handler
-	Reason     string         // cut to 1 KiB
-	Permanent  bool           // no retry whatever the policy says
-	RetryAfter *time.Duration // replaces the policy's pause, not its count
-	Step       string         // the durable step whose function returned the error; "" if it was none
-	StepTook   time.Duration  // how long that function ran
+	Category   flowfabric.Category // 1..64 bytes
+	Reason     string              // cut to 1 KiB
+	Permanent  bool                // no retry whatever the policy says
+	RetryAfter *time.Duration      // replaces the policy's pause, not its count
+	Step       string              // the durable step whose function returned the error; "" if it was none
+	StepTook   time.Duration       // how long that function ran
 }
 
 // FailOutcome says what followed.
@@ -225,9 +225,10 @@ type StreamMeta struct {
 
 	// Of the attempt: what it is and when it was claimed for the first time; when and why it ended without success. Of
 	// one that has not begun: why the one before it ended so.
-	Type              flowfabric.AttemptType
-	BeganAt, EndedAt  time.Time
-	Category, Message string
+	Type             flowfabric.AttemptType
+	BeganAt, EndedAt time.Time
+	Category         flowfabric.Category
+	Message          string
 
 	Due   time.Time // until when the execution is delayed
 	Epoch uint64    // of the last claim of the execution
@@ -237,9 +238,10 @@ type StreamMeta struct {
 
 // StreamEnd is how an execution ended; the zero value: it has not.
 type StreamEnd struct {
-	At                time.Time
-	Category, Message string
-	By, Source        string // who cancelled it, see flowfabric.Snapshot
+	At         time.Time
+	Category   flowfabric.Category
+	Message    string
+	By, Source string // who cancelled it, see flowfabric.Snapshot
 }
 
 // Mixed tells whether the attempt has frames that are not durable; their logs exist only then.

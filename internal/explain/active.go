@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -68,7 +69,7 @@ func timedOut(f engine.Facts) string {
 }
 
 // retries tells whether the policy retries a failure of a category once more.
-func retries(f engine.Facts, category string) bool {
+func retries(f engine.Facts, category flowfabric.Category) bool {
 	p := f.Policy.Retry
 	return f.Retries < p.MaxRetries && (len(p.Categories) == 0 || slices.Contains(p.Categories, category))
 }

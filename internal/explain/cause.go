@@ -118,7 +118,7 @@ var ticked = []string{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHol
 	WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue, WhyAwaitingBacklog, WhyFlowCancelled, WhyGrantDue,
 	WhyCheckDue}
 
-var causes = []string{
+var causeCodes = []string{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
 	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability,
 	WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled, WhyNotQueued, WhyNotOffered,
@@ -139,7 +139,7 @@ var causes = []string{
 // Causes lists every cause there is. One that ends in _tick_overdue is the reason before it, where nobody maintains the
 // partition: nothing happens until somebody does.
 func Causes() []string {
-	all := slices.Clone(causes)
+	all := slices.Clone(causeCodes)
 	for _, r := range ticked {
 		all = append(all, r+overdue)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
@@ -33,7 +33,7 @@ func over(f engine.Facts) account {
 		end(cancelled(f))
 	case state == flowfabric.Expired:
 		end(expired(f))
-	case f.Failure.Category == codes.CategoryNotNeeded:
+	case f.Failure.Category == causes.NotNeeded:
 		end(WhySkipped,
 			"nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
 	default:
@@ -53,10 +53,10 @@ func over(f engine.Facts) account {
 func failed(f engine.Facts) (string, string) {
 	last, p := failure(f), f.Policy.Retry
 	switch {
-	case f.Failure.Category == codes.CategoryReclaims:
+	case f.Failure.Category == causes.Reclaims:
 		return WhyFailedReclaimsExhausted, fmt.Sprintf(
 			"%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
-	case f.Failure.Category == codes.CategoryWaitTimeout:
+	case f.Failure.Category == causes.WaitTimeout:
 		return WhyFailedWaitTimeout, "its suspension lasted too long, which no retry follows"
 	case p.MaxRetries == 0:
 		return WhyFailedNoRetries, last + ", and its policy has no retries"
@@ -113,9 +113,9 @@ func reasoned(text string) string {
 
 func expired(f engine.Facts) (string, string) {
 	switch f.Failure.Category {
-	case codes.CategoryWaitTimeout:
+	case causes.WaitTimeout:
 		return WhyExpiredWaitTimeout, "its suspension lasted too long"
-	case codes.CategoryTimeout:
+	case causes.Timeout:
 		return WhyExpiredAttemptTimeout,
 			fmt.Sprintf("attempt %d ran longer than the %s it may, and no retry was left for that", f.Attempts,
 				f.Policy.AttemptTimeout)

@@ -229,13 +229,13 @@ func quote(text string) string {
 }
 
 // quoted is a list of them.
-func quoted(texts []string) string {
+func quoted[T ~string](texts []T) string {
 	out := ""
 	for i, text := range texts {
 		if i > 0 {
 			out += ", "
 		}
-		out += quote(text)
+		out += quote(string(text))
 	}
 	return out
 }
@@ -257,7 +257,7 @@ func failure(f engine.Facts) string {
 		if a.Category == "" {
 			continue
 		}
-		text := fmt.Sprintf("attempt %d ended with %s", a.Index, quote(a.Category))
+		text := fmt.Sprintf("attempt %d ended with %s", a.Index, quote(string(a.Category)))
 		if a.Message != "" {
 			text += ": " + quote(a.Message)
 		}

@@ -76,7 +76,8 @@ func in(code codes.Code, change func(f *engine.Facts)) engine.Facts {
 
 // lost is the record of an attempt that ended so.
 func lost(category, reason string) []engine.AttemptRecord {
-	return []engine.AttemptRecord{{Index: 1, State: "ended_failure", Category: category, Message: reason}}
+	return []engine.AttemptRecord{{Index: 1, State: "ended_failure", Category: flowfabric.Category(category),
+		Message: reason}}
 }
 
 func failing(f *engine.Facts) {
@@ -279,7 +280,10 @@ var examples = map[string]example{
 	WhyFailedRetriesExhausted: {
 		facts: in("T2", func(f *engine.Facts) { failing(f); f.Retries, f.Attempts, f.AttemptLog[0].Index = 3, 4, 4 })},
 	WhyFailedNotRetried: {
-		facts: in("T2", func(f *engine.Facts) { failing(f); f.Policy.Retry.Categories = []string{"attempt_timeout"} })},
+		facts: in("T2", func(f *engine.Facts) {
+			failing(f)
+			f.Policy.Retry.Categories = []flowfabric.Category{"attempt_timeout"}
+		})},
 	WhyFailedPermanent: {facts: in("T2", failing)},
 	WhyFailedReclaimsExhausted: {facts: in("T2", func(f *engine.Facts) {
 		f.Failure.Category, f.AttemptLog, f.Reclaims = "max_reclaims_exceeded", lost("lease_expired", ""), 3

@@ -176,7 +176,7 @@ func remarks(m engine.MemberRecord) string {
 		parts = append(parts, fmt.Sprintf("attempt %d", m.Attempt))
 	}
 	if m.Category != "" && m.State.Public != flowfabric.Skipped {
-		parts = append(parts, "("+plain(m.Category)+")")
+		parts = append(parts, "("+plain(string(m.Category))+")")
 	}
 	if !m.StartedAt.IsZero() && !m.EndedAt.IsZero() {
 		parts = append(parts, m.EndedAt.Sub(m.StartedAt).Round(time.Millisecond).String())

@@ -316,7 +316,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	case 3:
 		p.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Max: time.Minute, Multiplier: 1}
 	case 4:
-		p.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Categories: []string{"c1", "attempt_timeout"},
+		p.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Categories: []flowfabric.Category{"c1", "attempt_timeout"},
 			Initial: 333 * time.Millisecond, Max: time.Minute, Multiplier: 1.37}
 	}
 	p.MaxReclaims = one(t, "reclaims", 0, 1)

@@ -234,7 +234,7 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 		Type: snap.AttemptType, Epoch: snap.Epoch, Session: snap.Session, LeaseExpires: ms(snap.LeaseExpiresAt),
 		Retries: snap.Retries, Reclaims: snap.Reclaims, Replays: snap.Replays, Created: ms(snap.CreatedAt),
 		Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt), Ended: ms(snap.EndedAt),
-		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.Failure.Category,
+		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: string(snap.Failure.Category),
 		Reason: snap.Failure.Message, CancelledBy: snap.CancelledBy, CancelSource: snap.CancelSource,
 		CancelReason: snap.CancelReason, Steps: snap.Steps, Tags: map[string]string{},
 		Progress: model.Progress{At: ms(snap.Progress.At), Message: snap.Progress.Message}}
@@ -247,9 +247,10 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 		v.Tags[k] = value
 	}
 	for _, a := range snap.AttemptLog {
-		v.Log = append(v.Log, model.Record{Index: int(a.Index), Type: a.Type, State: a.State, Category: a.Category,
-			Reason:  a.Message,
-			Claimed: ms(a.ClaimedAt), Ended: ms(a.EndedAt),
+		v.Log = append(v.Log, model.Record{Index: int(a.Index), Type: a.Type, State: a.State,
+			Category: string(a.Category),
+			Reason:   a.Message,
+			Claimed:  ms(a.ClaimedAt), Ended: ms(a.EndedAt),
 			Held: model.Fence{Session: a.Session, Claim: a.Claim, Epoch: a.Epoch, Attempt: int(a.Index)}})
 	}
 	return v, "", nil

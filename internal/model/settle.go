@@ -93,7 +93,7 @@ func (p *Partition) fail(x *Execution, why Failure, timeout bool) (at int64, ret
 	x.end(p.Now, "ended_failure", why.Category, why.Reason)
 	x.Category = why.Category
 	retry := x.Policy.Retry
-	listed := len(retry.Categories) == 0 || slices.Contains(retry.Categories, why.Category)
+	listed := len(retry.Categories) == 0 || slices.Contains(retry.Categories, flowfabric.Category(why.Category))
 	closed, end := "attempt_failure", Code("T2")
 	if why.Category == "attempt_timeout" {
 		closed = "expired"

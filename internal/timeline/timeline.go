@@ -89,7 +89,7 @@ func all(core, attempts map[string]string, entries []string, r *wire.Reader) []f
 	}
 	for _, a := range log {
 		out = append(out, flowfabric.Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch,
-			Session: a.Session, Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Message})
+			Session: a.Session, Detail: strings.TrimSpace(a.State + " " + string(a.Category)), Reason: a.Message})
 	}
 	if at := f.Instant("ended_at"); !at.IsZero() {
 		out = append(out, flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
@@ -248,7 +248,7 @@ func Attempts(attempts map[string]string, r *wire.Reader) []flowfabric.AttemptRe
 			"claim": parts[7]}}
 		out = append(out, flowfabric.AttemptRecord{
 			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3],
-			ClaimedAt: at.Instant("claimed"), EndedAt: at.Instant("ended"), Category: parts[4],
+			ClaimedAt: at.Instant("claimed"), EndedAt: at.Instant("ended"), Category: flowfabric.Category(parts[4]),
 			Worker: ids.Worker(parts[5]), Session: parts[5], Epoch: uint64(at.Number("epoch")),
 			Claim: uint64(at.Number("claim")), Message: attempts[k+"r"],
 		})

@@ -100,7 +100,11 @@ func PackPolicy(p flowfabric.Policy) string {
 		packed = append(append(packed, ','), PackRetentions(p.Retention)...)
 	}
 	if len(r.Categories) > 0 {
-		packed = append(append(packed, ';'), strings.Join(slices.Sorted(slices.Values(r.Categories)), ",")...)
+		before := byte(';')
+		for _, c := range slices.Sorted(slices.Values(r.Categories)) {
+			packed = append(append(packed, before), c...)
+			before = ','
+		}
 	}
 	return string(packed)
 }
@@ -150,7 +154,9 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 		p.MaxReplays = -1
 	}
 	if categories != "" {
-		p.Retry.Categories = strings.Split(categories, ",")
+		for c := range strings.SplitSeq(categories, ",") {
+			p.Retry.Categories = append(p.Retry.Categories, flowfabric.Category(c))
+		}
 	}
 	if n[1] > 1 || n[5] > 1 {
 		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has a flag that is not 0 or 1", denied.Policy,

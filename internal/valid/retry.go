@@ -8,15 +8,16 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // RetryIn is the pause before the next attempt of an execution that has used up so many retries and fails with a
 // category, and whether there is one. It is the twin of settle.fail in lua/lib/settle.lua and policy.pause in
 // lua/lib/policy.lua, which decide.
-func RetryIn(p flowfabric.RetryPolicy, id flowfabric.ExecutionID, retries int, category string) (time.Duration, bool) {
-	if retries >= p.MaxRetries || category == codes.CategoryPermanent ||
+func RetryIn(p flowfabric.RetryPolicy, id flowfabric.ExecutionID, retries int,
+	category flowfabric.Category) (time.Duration, bool) {
+	if retries >= p.MaxRetries || category == causes.Permanent ||
 		len(p.Categories) > 0 && !slices.Contains(p.Categories, category) {
 		return 0, false
 	}

@@ -71,7 +71,7 @@ func WaitpointLife(key string, life time.Duration) error {
 }
 
 // Category checks a failure category: 1..64 bytes of [A-Za-z0-9_.:-].
-func Category(category string) error {
+func Category(category flowfabric.Category) error {
 	if category == "" || len(category) > limits.MaxCategory {
 		return fmt.Errorf("%w: category %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, category,
 			len(category), limits.MaxCategory)
