@@ -229,7 +229,7 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, wire.SetLane{Namespace: namespace, Lane: lane, State: string(change.State),
-			Retention: change.retention(), Ageing: (*time.Duration)(change.Ageing), By: act.By}); err != nil {
+			Retention: change.retention(), Ageing: (*time.Duration)(change.Ageing)}); err != nil {
 			return err
 		}
 	}

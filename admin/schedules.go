@@ -22,7 +22,7 @@ import (
 // scheduler is the part of the engine behind the calls of this file. Each of them may be repeated.
 type scheduler interface {
 	SchedulePartition(name string) uint16
-	PauseSchedule(ctx context.Context, name string, paused bool, by string,
+	PauseSchedule(ctx context.Context, name string, paused bool,
 		expected *uint64) (since time.Time, already bool, err error)
 	RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error)
 	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
@@ -205,7 +205,7 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool,
 	acts, expected := link.ChangeOf(opts)
 	act, err := a.act(acts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
-		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, act.By, expected)
+		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, expected)
 	}
 	if err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)

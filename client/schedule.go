@@ -315,7 +315,7 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 			return fail(err)
 		}
 		q := change(d, s.first, page)
-		q.Name, q.Definition, q.Input, q.Expected, q.By = name, text, s.input, s.expected, act.By
+		q.Name, q.Definition, q.Input, q.Expected = name, text, s.input, s.expected
 		if s.owned {
 			if q.Expected, err = mine(name, d.Owner, page); err != nil {
 				return fail(err)

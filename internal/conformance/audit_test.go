@@ -376,7 +376,7 @@ var auditScenarios = []scenario{
 		due("nowhere", float64(s.Next.UnixMilli()))
 		w.set("ZADD", w.k.Schedules(), "5", s.Name)
 		due("at another time", float64(s.Next.UnixMilli()))
-		w.must("ff_pause_schedule", proto, s.Name, "1", "anna", "")
+		w.must("ff_pause_schedule", proto, s.Name, "1", "")
 		w.set("ZADD", w.k.Schedules(), next, s.Name)
 		due("paused", 0)
 	}},

@@ -69,8 +69,7 @@ var countingScenarios = []scenario{
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
 		set := func(state flowfabric.LaneState, routes int) {
 			w.Helper()
-			a := w.e.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "batch", State: string(state),
-				By: "op"})[w.p]
+			a := w.e.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "batch", State: string(state)})[w.p]
 			w.no(a.Err)
 			w.check()
 			w.all("state, routes", eq(a.Reply.State, string(state)), eq(a.Reply.Routes, routes), eq(a.Already, false))

@@ -497,7 +497,8 @@ func (w *env) score(id flowfabric.ExecutionID) int64 {
 // ageing sets the ageing of the default lane.
 func (w *env) ageing(d time.Duration) answer {
 	w.Helper()
-	return w.must("ff_set_lane", proto, "default", "default", "", "", "anna", strconv.FormatInt(d.Milliseconds(), 10))
+	return w.must("ff_set_lane", protoOf("anna", ""), "default", "default", "", "",
+		strconv.FormatInt(d.Milliseconds(), 10))
 }
 
 var ageingScenarios = []scenario{
@@ -552,7 +553,7 @@ var ageingScenarios = []scenario{
 		k := w.worker("w1")
 		k.one(high)
 		w.unchanged("the same again", func() {
-			same(w, "answer", w.fcall("ff_set_lane", proto, "default", "default", "", "", "bert", "0").code,
+			same(w, "answer", w.fcall("ff_set_lane", protoOf("bert", ""), "default", "default", "", "", "0").code,
 				"ALREADY_SATISFIED")
 		})
 	}},

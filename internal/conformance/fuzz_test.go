@@ -300,7 +300,7 @@ func (f *fuzzer) begin() {
 	f.workers, f.fences, f.ids, f.log, f.points, f.grants = nil, nil, nil, nil, nil, nil
 	f.asking = false
 	f.setKey("seed", kid, 0, false)
-	f.fcall("ff_set_lane", proto, "default", "default", "", "", "me", strconv.Itoa(f.r.IntN(2)*5000))
+	f.fcall("ff_set_lane", protoOf("me", ""), "default", "default", "", "", strconv.Itoa(f.r.IntN(2)*5000))
 	for i := range 3 {
 		f.workers = append(f.workers, f.newWorker(i))
 	}
@@ -460,7 +460,7 @@ func (f *fuzzer) setLane() call {
 	keep := []string{"", "", "0", strconv.Itoa(1 + f.r.IntN(60))}
 	name := []string{"default", "default", "default", "other"}
 	return call{"ff_set_lane", []string{proto, "default", name[f.r.IntN(4)], states[f.r.IntN(7)], keep[f.r.IntN(4)],
-		"me", ""}}
+		""}}
 }
 
 // operate is what somebody does to an execution or a session from outside.
@@ -559,7 +559,7 @@ func (f *fuzzer) spoil(c *call) {
 	default:
 		c.args[f.r.IntN(len(c.args))] = garbage[f.r.IntN(len(garbage))]
 	}
-	if c.name == "ff_set_lane" && len(c.args) > 6 {
-		c.args[6] = "" // an ageing leaves what waits where it is
+	if c.name == "ff_set_lane" && len(c.args) > 5 {
+		c.args[5] = "" // an ageing leaves what waits where it is
 	}
 }

@@ -108,7 +108,7 @@ var attachScenarios = []scenario{
 		w.must("ff_set_share", proto, "default", "later", "3")
 		w.must("ff_set_share", proto, "default", "later", "0")
 		w.must("ff_set_share", proto, "red", "unused", "5")
-		w.must("ff_set_lane", proto, "blue", "slow", "", "", "me", "90000")
+		w.must("ff_set_lane", protoOf("me", ""), "blue", "slow", "", "", "90000")
 		for _, p := range w.e.Lanes(w.ctx) {
 			w.no(p.Err)
 			if p.Partition != w.p {

@@ -17,7 +17,7 @@ import (
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
 func (w *env) setLane(name string, state flowfabric.LaneState, keep string) answer {
 	w.Helper()
-	a := w.fcall("ff_set_lane", proto, "default", name, string(state), keep, "anna", "")
+	a := w.fcall("ff_set_lane", protoOf("anna", ""), "default", name, string(state), keep, "")
 	w.check()
 	return a
 }
@@ -224,7 +224,7 @@ var laneScenarios = []scenario{
 		since := w.laneIs("default", "paused", 0, "anna", 1, 1).Since
 		w.advance(time.Minute)
 		w.unchanged("the same again", func() {
-			sameDeep(w, "again", w.fcall("ff_set_lane", proto, "default", "default", "paused", "", "bert", ""),
+			sameDeep(w, "again", w.fcall("ff_set_lane", protoOf("bert", ""), "default", "default", "paused", "", ""),
 				answer{1, "ALREADY_SATISFIED", []string{"paused", "0", "1"}})
 		})
 		sameDeep(w, "retention alone", w.setLane("default", "", "3600"),

@@ -178,7 +178,7 @@ var retentionScenarios = []scenario{
 		w.setLane("default", "", "0")
 		keeps("by default again", none, day, 14*day, 14*day, 14*day)
 		for _, bad := range []string{"1/2/3", "1/2/3/4/5", "-1///", "///315360001", "1/2/3/x", "/"} {
-			a := w.fcall("ff_set_lane", proto, "default", "default", "", bad, "me", "")
+			a := w.fcall("ff_set_lane", protoOf("me", ""), "default", "default", "", bad, "")
 			same(w, bad, a.code, "invalid_input")
 		}
 		failed := end[flowfabric.Failed]()

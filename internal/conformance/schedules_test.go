@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // named finds a name whose schedule lives in this partition.
@@ -46,8 +47,8 @@ func (w *env) clock() time.Time {
 // put stores a schedule that is due at an instant.
 func (w *env) put(name string, next time.Time, input string) engine.ScheduleSet {
 	w.Helper()
-	set, err := w.e.PutSchedule(w.ctx,
-		engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next, By: "anna"})
+	set, err := w.e.PutSchedule(trail.As(w.ctx, "anna", ""),
+		engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next})
 	w.no(err)
 	w.check()
 	return set
@@ -79,7 +80,7 @@ func (w *env) fire(f engine.Firing) engine.Fired {
 }
 
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
-	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna",
+	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0",
 		definition, input}
 }
 
@@ -206,14 +207,14 @@ var scheduleScenarios = []scenario{
 	{name: "an instant that a closed lane refuses is counted as missed, with the reason", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
-		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
+		w.must("ff_set_lane", protoOf("op", ""), "default", "default", "draining", "", "")
 		out := w.fire(w.firing(s, time.Second))
 		same(w, "outcome", out.Outcome, engine.FireRefused)
 		w.is(out.Refusal, flowfabric.ErrLaneClosed)
 		now := w.schedule(s.Name)
 		w.all("told", eq(now.Fired, 0), eq(now.LastMissed.Count, 1), eq(now.LastMissed.Reason, "lane_closed"),
 			eq(now.Next.Sub(s.Next), time.Second))
-		w.must("ff_set_lane", proto, "default", "default", "active", "", "op", "")
+		w.must("ff_set_lane", protoOf("op", ""), "default", "default", "active", "", "")
 		same(w, "open again", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
 		bad := w.firing(w.schedule(s.Name), time.Second)
 		bad.Item.Kind = "a{b}"
@@ -261,14 +262,14 @@ var scheduleScenarios = []scenario{
 	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Minute)
-		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
+		since, already, err := w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), s.Name, true, nil)
 		w.no(err)
 		same(w, "already", already, false)
 		w.check()
 		w.unchanged("a firing",
 			func() { same(w, "paused", w.fire(w.firing(s, time.Second)), engine.Fired{Already: true}) })
 		w.advance(time.Minute)
-		again, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "otto", nil)
+		again, already, err := w.e.PauseSchedule(trail.As(w.ctx, "otto", ""), s.Name, true, nil)
 		w.no(err)
 		w.all("again", eq(again.Equal(since), true), eq(already, true))
 		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true})
@@ -278,14 +279,14 @@ var scheduleScenarios = []scenario{
 		w.all("told", eq(now.Paused, true), eq(now.PausedBy, "anna"), eq(now.PausedAt.Equal(since), true))
 		w.put(s.Name, s.Next, "in another") // stays paused
 		same(w, "after a change", w.schedule(s.Name).Paused, true)
-		resumed, _, err := w.e.PauseSchedule(w.ctx, s.Name, false, "otto", nil)
+		resumed, _, err := w.e.PauseSchedule(trail.As(w.ctx, "otto", ""), s.Name, false, nil)
 		w.no(err)
 		w.check()
 		now = w.schedule(s.Name)
 		w.all("resumed", eq(now.Paused, false), eq(now.ResumedBy, "otto"), eq(now.ResumedAt.Equal(resumed), true),
 			eq(now.Next.Equal(s.Next), true))
 		same(w, "fires", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
-		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x", nil)
+		_, _, err = w.e.PauseSchedule(trail.As(w.ctx, "x", ""), w.named("none"), true, nil)
 		w.is(err, denied.NoSchedule)
 	}},
 	{name: "a schedule is changed, paused, resumed or removed only under the expected revision", run: func(w *env) {
@@ -313,10 +314,10 @@ var scheduleScenarios = []scenario{
 		w.is(err, denied.ScheduleChanged)
 		for _, paused := range []bool{true, false} {
 			w.unchanged("of another revision", func() {
-				_, _, err = w.e.PauseSchedule(w.ctx, name, paused, "anna", &first.Revision)
+				_, _, err = w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), name, paused, &first.Revision)
 				w.is(err, denied.ScheduleChanged)
 			})
-			_, already, err := w.e.PauseSchedule(w.ctx, name, paused, "anna", &second.Revision)
+			_, already, err := w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), name, paused, &second.Revision)
 			w.no(err)
 			same(w, "already", already, false)
 		}
@@ -475,11 +476,11 @@ var scheduleScenarios = []scenario{
 		out := w.fire(first)
 		w.all("first", eq(out.Outcome, "created"), eq(out.Next.Equal(first.Next), true))
 		same(w, "overlap", w.fire(step()).Outcome, engine.FireOverlap)
-		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
+		w.must("ff_set_lane", protoOf("op", ""), "default", "default", "draining", "", "")
 		refused := step()
 		refused.Solo = false
 		same(w, "refused", w.fire(refused).Outcome, engine.FireRefused)
-		w.must("ff_set_lane", proto, "default", "default", "active", "", "op", "")
+		w.must("ff_set_lane", protoOf("op", ""), "default", "default", "active", "", "")
 		w.no(w.complete(w.worker("w1").one(first.Item.ID).Fence, "").Err)
 		last := step()
 		out = w.fire(last)
@@ -507,10 +508,10 @@ var scheduleScenarios = []scenario{
 			f.Limit = 2
 			w.all("fires", eq(w.fire(f).Outcome, "created"), eq(w.schedule(s.Name).Fired, 2), eq(w.filed(), 0))
 			same(w, "endless", w.limited(s.Name, "d", w.clock(), 0).Next.IsZero(), false)
-			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
+			_, _, err := w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), s.Name, true, nil)
 			w.no(err)
 			same(w, "paused", w.limited(s.Name, "e", w.clock(), 2).Next.IsZero(), true)
-			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna", nil)
+			_, _, err = w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), s.Name, false, nil)
 			w.no(err)
 			w.check()
 			w.all("resumed", eq(w.schedule(s.Name).Next.IsZero(), true), eq(w.filed(), 0))
@@ -583,10 +584,10 @@ var scheduleScenarios = []scenario{
 			w.advance(time.Hour)
 			g := w.scheduled(s).stage()
 			f := g.firing(s)
-			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
+			_, _, err := w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), s.Name, true, nil)
 			w.no(err)
 			w.unchanged("paused", func() { same(w, "paused", w.fire(f), engine.Fired{Already: true}) })
-			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna", nil)
+			_, _, err = w.e.PauseSchedule(trail.As(w.ctx, "anna", ""), s.Name, false, nil)
 			w.no(err)
 			w.put(s.Name, s.Next, "another")
 			w.unchanged("changed", func() { same(w, "changed", w.fire(f), engine.Fired{Already: true}) })

@@ -36,12 +36,14 @@ func (w *env) shaped(name string, args []string, a answer) {
 	refused := slices.ContainsFunc(a.slots, func(slot string) bool {
 		return strings.HasPrefix(slot, "-") || slot == "refused" // by a schedule that fires
 	})
-	values, err := contract.Decode(f.Args, args)
+	plain := slices.Clone(args) // a note behind the protocol number is none of its arguments
+	plain[0], _, _ = strings.Cut(args[0], "\x1f")
+	values, err := contract.Decode(f.Args, plain)
 	if err != nil && !w.hostile && !refused {
 		w.Errorf("the arguments of %s are not what its header says: %v", name, err)
 	}
 	if err == nil && !w.hostile { // -0 is a whole number, but nobody writes it
-		w.written(name, args, values)
+		w.written(name, plain, values)
 	}
 	if a.status != 1 {
 		w.Errorf("%s answers %s with status %d", name, a.code, a.status)

@@ -23,7 +23,7 @@ import (
 // usualLane changes the usual lane in this partition alone.
 func (w *env) usualLane(state flowfabric.LaneState, by string) {
 	w.Helper()
-	same(w, "lane", w.fcall("ff_set_lane", proto, "default", "default", string(state), "", by, "").code, "OK")
+	same(w, "lane", w.fcall("ff_set_lane", protoOf(by, ""), "default", "default", string(state), "", "").code, "OK")
 }
 
 // maintained moves the clock as if somebody had ticked until a moment ago.
@@ -367,13 +367,14 @@ var whyStateScenarios = []scenario{
 		never := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: -1} })
 		w.cancel(never)
 		w.says(w.why(never), explain.WhyCancelled, "Its policy allows no replay")
-		w.must("ff_set_lane", proto, "default", "default", "", "2592000", "anna", "") // keeps 30 days what it kept 14
+		// keeps 30 days what it kept 14
+		w.must("ff_set_lane", protoOf("anna", ""), "default", "default", "", "2592000", "")
 		e = w.why(never)
 		w.says(e, explain.WhyCancelled, "to be purged at "+spoken(w.at(never, "en")+14*86400000),
 			"moves that to "+spoken(w.at(never, "en")+2592000000))
 		w.all("as it is filed", eq(w.facts(e.ID).PurgeAt.UnixMilli(), w.at(never, "en")+14*86400000),
 			eq(e.At.UnixMilli(), w.at(never, "en")+2592000000))
-		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
+		w.must("ff_set_lane", protoOf("anna", ""), "default", "default", "", "60", "")
 		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+14*86400000),
 			"the lane keeps less now")
 		mine := w.worker("w2")

@@ -280,8 +280,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit(1, "default", "mail")
 			submit(1, "default", "render", "gpu")
 			submit(1, "off", "mail")
-			for _, p := range e.SetLane(t.Context(), wire.SetLane{Namespace: "shop", Lane: "off", State: "paused",
-				By: "me"}) {
+			for _, p := range e.SetLane(t.Context(), wire.SetLane{Namespace: "shop", Lane: "off", State: "paused"}) {
 				if p.Err != nil {
 					t.Fatal(p.Err)
 				}

@@ -109,7 +109,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_pause_schedule", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.PauseSchedule(ctx, "s", true, "me", nil)
+		_, _, err := e.PauseSchedule(ctx, "s", true, nil)
 		return err
 	}},
 	{"ff_list_schedules", func(ctx context.Context, e *Engine) error {

@@ -68,7 +68,6 @@ type SchedulePut struct {
 	Missed MissedInstants // instants before Next that are given up by this change
 	Limit  uint64         // how often it may fire since its creation; once it has, it is never due; 0: without end
 	Begin  bool           // if it is new, it is due at once, and at Next afterwards
-	By     string         // at most 64 bytes
 }
 
 // ScheduleSet answers a change of a schedule.
@@ -95,7 +94,7 @@ func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, e
 	}
 	r, already, err := ask[wire.PutScheduleReply](ctx, e, e.SchedulePartition(q.Name), wire.PutSchedule{
 		Name: q.Name, Expected: revisionOf(q.Expected), Seen: q.Seen, Next: q.Next, Missed: int(q.Missed.Count),
-		First: q.Missed.From, Last: q.Missed.To, Why: q.Missed.Reason, Limit: int(q.Limit), Begin: q.Begin, By: q.By,
+		First: q.Missed.From, Last: q.Missed.To, Why: q.Missed.Reason, Limit: int(q.Limit), Begin: q.Begin,
 		Definition: rueidis.BinaryString(q.Definition), Payload: rueidis.BinaryString(q.Input)})
 	return ScheduleSet{Already: already, Revision: uint64(r.Revision), Next: r.Next}, err
 }
@@ -196,12 +195,11 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed.
 // already: it was so. expected is the revision it must have, nil any.
 //
-// Errors: denied.NoSchedule; denied.ScheduleChanged, with its revision in slot 0; ErrInvalidInput for a by of more
-// than 64 bytes.
-func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
+// Errors: denied.NoSchedule; denied.ScheduleChanged, with its revision in slot 0.
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
 	expected *uint64) (since time.Time, already bool, err error) {
 	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
-		wire.PauseSchedule{Name: name, Paused: paused, By: by, Expected: revisionOf(expected)})
+		wire.PauseSchedule{Name: name, Paused: paused, Expected: revisionOf(expected)})
 	return r.Since, already, err
 }
 

@@ -289,7 +289,7 @@ var kinds = map[string]kind{
 		if q.Keep >= 0 {
 			keep = text(q.Keep)
 		}
-		return []string{q.Namespace, q.Name, q.State, keep, q.By, ""}
+		return []string{q.Namespace, q.Name, q.State, keep, ""}
 	}, func(p *model.Partition, c call) model.Reply { return p.SetLane(c.Lane) }, nil},
 	"lanes": {"ff_list_lanes", func(call) []string { return []string{""} },
 		func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
@@ -312,6 +312,8 @@ func (c call) asked() (by, why string) {
 		return c.Cancel.By, c.Cancel.Reason
 	case "replay":
 		return c.Replay.By, c.Replay.Reason
+	case "set lane":
+		return c.Lane.By, ""
 	}
 	return c.Name, c.Value
 }

@@ -76,7 +76,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 	old, known := p.Lanes[q.LaneName]
 	old.State = cmp.Or(old.State, "active")
 	now := old
-	now.State, now.By = cmp.Or(q.State, old.State), q.By
+	now.State, now.By = cmp.Or(q.State, old.State), q.By[:min(len(q.By), limits.MaxName)]
 	if q.Keep >= 0 {
 		now.Keep = q.Keep
 	}
@@ -85,7 +85,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 		return answer("invalid_input")
 	case !slices.Contains([]string{"active", "paused", "draining", "disabled"}, now.State):
 		return answer("invalid_input")
-	case q.Keep > maxKeep || len(q.By) > limits.MaxName:
+	case q.Keep > maxKeep:
 		return answer("invalid_input")
 	case !known && len(p.Lanes) >= maxLanes:
 		return answer("invalid_input")

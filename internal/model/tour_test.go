@@ -310,7 +310,6 @@ func (x *pair) bounds() {
 		{"set lane", func(c *call) { c.Lane.Name = long }}, {"set lane", func(c *call) { c.Lane.Namespace = "" }},
 		{"set lane", func(c *call) { c.Lane.State = "closed" }},
 		{"set lane", func(c *call) { c.Lane.Keep = 315_360_001 }},
-		{"set lane", func(c *call) { c.Lane.By = long }},
 	} {
 		c := good
 		c.Kind = b.kind

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 func (w *world) tick(who string, p uint16, ask, leave bool) (out engine.TickReply, err error) {
@@ -128,14 +129,14 @@ func (w *world) kill(who string, p uint16, session string) error {
 
 func (w *world) putSchedule(who string, q engine.SchedulePut) error {
 	return w.call(w.e.SchedulePartition(q.Name), who, "schedules "+q.Name, func() (string, error) {
-		out, err := w.e.PutSchedule(w.ctx, q)
+		out, err := w.e.PutSchedule(trail.As(w.ctx, who, ""), q)
 		return already(out.Already, err)
 	})
 }
 
 func (w *world) pauseSchedule(who, name string, paused bool) error {
 	return w.call(w.e.SchedulePartition(name), who, fmt.Sprintf("pauses %s: %t", name, paused), func() (string, error) {
-		_, was, err := w.e.PauseSchedule(w.ctx, name, paused, who, nil)
+		_, was, err := w.e.PauseSchedule(trail.As(w.ctx, who, ""), name, paused, nil)
 		return already(was, err)
 	})
 }

@@ -29,7 +29,7 @@ func (p *producer) plant() {
 			return
 		}
 		q := engine.SchedulePut{Name: name, Definition: text, Input: []byte("1"), Next: d.Next(p.now), Limit: d.Runs,
-			Begin: p.chance(50), By: p.name}
+			Begin: p.chance(50)}
 		_ = p.try(func() error { return p.putSchedule(p.name, q) })
 	case n < 9:
 		paused := p.chance(50)

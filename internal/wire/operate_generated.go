@@ -901,14 +901,13 @@ func (x *ListWorkersReply) Read(r *Reader) {
 type PauseSchedule struct {
 	Name     string // 1..64 bytes
 	Paused   bool
-	By       string // 0..64 bytes
-	Expected *int   // or none
+	Expected *int // or none
 }
 
 func (PauseSchedule) Function() string { return "ff_pause_schedule" }
 
 func (a PauseSchedule) Append(to []string) []string {
-	to = append(to, a.Name, flag(a.Paused), a.By, numberOr(a.Expected))
+	to = append(to, a.Name, flag(a.Paused), numberOr(a.Expected))
 	return to
 }
 
@@ -938,7 +937,6 @@ type PutSchedule struct {
 	Why        string    // 0..32 bytes
 	Limit      int       // 1.., or none
 	Begin      bool
-	By         string // 0..64 bytes
 	Definition string // 1..65536 bytes
 	Payload    string // 0..1048576 bytes
 }
@@ -946,7 +944,7 @@ type PutSchedule struct {
 func (PutSchedule) Function() string { return "ff_put_schedule" }
 
 func (a PutSchedule) Append(to []string) []string {
-	to = append(to, a.Name, numberOr(a.Expected), none(instant(a.Seen)), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), flag(a.Begin), a.By, a.Definition, a.Payload)
+	to = append(to, a.Name, numberOr(a.Expected), none(instant(a.Seen)), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), flag(a.Begin), a.Definition, a.Payload)
 	return to
 }
 
@@ -1060,14 +1058,13 @@ type SetLane struct {
 	Lane      string // 1..64 bytes
 	State     string // active|paused|draining|disabled, or none
 	Retention string
-	By        string         // 0..64 bytes
 	Ageing    *time.Duration // 0..86400000 ms, or none
 }
 
 func (SetLane) Function() string { return "ff_set_lane" }
 
 func (a SetLane) Append(to []string) []string {
-	to = append(to, a.Namespace, a.Lane, a.State, a.Retention, a.By, millisOr(a.Ageing))
+	to = append(to, a.Namespace, a.Lane, a.State, a.Retention, millisOr(a.Ageing))
 	return to
 }
 

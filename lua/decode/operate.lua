@@ -340,8 +340,7 @@ function decode.ff_pause_schedule(argv)
   local q = {
     name = argv[2],
     paused = argv[3] == '1',
-    by = argv[4],
-    expected = args.int(argv[5], 0, 9007199254740991),
+    expected = args.int(argv[4], 0, 9007199254740991),
   }
   if not args.name(q.name, 64) then
     return nil, reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
@@ -349,10 +348,7 @@ function decode.ff_pause_schedule(argv)
   if not q.paused and argv[3] ~= '0' then
     return nil, reply.err('invalid_input', 'paused: 0 or 1')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.expected and argv[5] ~= '' then
+  if not q.expected and argv[4] ~= '' then
     return nil, reply.err('invalid_input', 'expected: a whole number, or none')
   end
   return q
@@ -370,9 +366,8 @@ function decode.ff_put_schedule(argv)
     why = argv[9],
     limit = args.int(argv[10], 1, 9007199254740991),
     begin = argv[11] == '1',
-    by = argv[12],
-    definition = argv[13],
-    payload = argv[14],
+    definition = argv[12],
+    payload = argv[13],
   }
   if not args.name(q.name, 64) then
     return nil, reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
@@ -403,9 +398,6 @@ function decode.ff_put_schedule(argv)
   end
   if not q.begin and argv[11] ~= '0' then
     return nil, reply.err('invalid_input', 'begin: 0 or 1')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   if not q.definition or #q.definition > 65536 or #q.definition < 1 then
     return nil, reply.err('invalid_input', 'definition: 1..65536 bytes')
@@ -468,8 +460,7 @@ function decode.ff_set_lane(argv)
     lane = argv[3],
     state = argv[4],
     retention = argv[5],
-    by = argv[6],
-    ageing = args.int(argv[7], 0, 86400000),
+    ageing = args.int(argv[6], 0, 86400000),
   }
   if not args.name(q.namespace, 64) then
     return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
@@ -483,10 +474,7 @@ function decode.ff_set_lane(argv)
   if not q.retention then
     return nil, reply.err('invalid_input', 'retention: a text')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.ageing and argv[7] ~= '' then
+  if not q.ageing and argv[6] ~= '' then
     return nil, reply.err('invalid_input', 'ageing: 0..86400000 ms, or none')
   end
   return q

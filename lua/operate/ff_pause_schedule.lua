@@ -3,11 +3,11 @@
 -- before the pause and not fired counts with it.
 -- Flags:   allow-oom
 -- Go:      Engine.PauseSchedule
--- Args:    protocol name:name(64) paused:flag by:bytes(64) expected:n?
+-- Args:    protocol name:name(64) paused:flag expected:n?
 -- Replies: OK since:instant; ALREADY_SATISFIED since:instant
 -- Errors:  @root invalid_input schedule_not_found schedule_changed
 local function ff_pause_schedule(ctx, q)
-  local name, by, pause = q.name, q.by, q.paused
+  local name, by, pause = q.name, trail.by(ctx), q.paused
   local c = schedule.read(ctx, name)
   if not c then return reply.err('schedule_not_found', name) end
   if q.expected and reply.int(q.expected) ~= c.rv then return reply.err('schedule_changed', c.rv) end

@@ -7,7 +7,7 @@
 -- Flags:   none
 -- Go:      Engine.PutSchedule
 -- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:instant? last:instant? why:bytes(32)
---          limit:n(1..)? begin:flag by:bytes(64) definition:bytes(1..65536) !payload_too_large
+--          limit:n(1..)? begin:flag definition:bytes(1..65536) !payload_too_large
 --          payload:bytes(1048576)
 -- Replies: OK revision:n next:instant; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input payload_too_large schedule_changed
@@ -29,8 +29,9 @@ local function ff_put_schedule(ctx, q)
 
   local rv = schedule.revise(ctx)
   redis.call('HSET', key, 'df', q.definition, 'rv', rv, 'up', ctx.t)
-  if #q.by > 0 then
-    redis.call('HSET', key, 'by', q.by)
+  local by = trail.by(ctx)
+  if by ~= '' then
+    redis.call('HSET', key, 'by', by)
   else
     redis.call('HDEL', key, 'by')
   end

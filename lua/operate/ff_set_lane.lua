@@ -6,7 +6,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.SetLane
 -- Args:    protocol namespace:name(64) lane:name(64) state:active|paused|draining|disabled? retention:text
---          by:bytes(64) ageing:ms(0..86400000)?
+--          ageing:ms(0..86400000)?
 -- Replies: OK state:active|paused|draining|disabled retention:text routes:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input
 local ff_lane = {}
@@ -92,7 +92,7 @@ local function ff_set_lane(ctx, q)
 
   if evicted then redis.call('HDEL', keys.lanes(ctx.r), evicted) end
   local span = keep .. (age > 0 and ',' .. reply.int(age) or '')
-  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. q.by)
+  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. trail.by(ctx))
   if ff_lane.special(ctx) then
     redis.call('HSET', ctx.r, 'lanes', '1')
   else
