@@ -37,7 +37,9 @@ func (w *env) shaped(name string, args []string, a answer) {
 		return strings.HasPrefix(slot, "-") || slot == "refused" // by a schedule that fires
 	})
 	plain := slices.Clone(args) // a note behind the protocol number is none of its arguments
-	plain[0], _, _ = strings.Cut(args[0], "\x1f")
+	if len(plain) > 0 {
+		plain[0], _, _ = strings.Cut(args[0], "\x1f")
+	}
 	values, err := contract.Decode(f.Args, plain)
 	if err != nil && !w.hostile && !refused {
 		w.Errorf("the arguments of %s are not what its header says: %v", name, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -503,7 +504,7 @@ var timeoutScenarios = []scenario{
 		pass(time.Second)
 		c := w.claims(id)
 		seen() // somebody else holds it now
-		_, _, err := w.e.ChangePriority(w.ctx, id, 7)
+		_, _, err := w.e.ChangePriority(trail.As(w.ctx, "op", ""), id, 7)
 		w.no(err)
 		seen(told("priority", c.Fence, "0 7", "", "op"))
 		pass(time.Second)
