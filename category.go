@@ -8,27 +8,17 @@ import "github.com/flowfabric/flowfabric-go/internal/causes"
 type Category string
 
 const (
-	// CategoryHandlerError is a handler's error without a category of its own. The retry policy applies.
-	CategoryHandlerError Category = causes.HandlerError
 	// CategoryPanic is a panic of the handler. The retry policy applies; the worker goes on.
 	CategoryPanic Category = causes.Panic
-	// CategoryDecode is an input or a recorded step that does not decode: producer and handler disagree on the type.
-	CategoryDecode Category = causes.Decode
 	// CategoryAttemptTimeout is an attempt that ran longer than [Timeout]. The retry policy applies.
 	CategoryAttemptTimeout Category = causes.Timeout
 	// CategoryDeadline is an execution whose [Deadline] passed. It is expired and not retried.
 	CategoryDeadline Category = causes.Deadline
 	// CategoryWaitTimeout is a wait that lasted too long. No retry follows.
 	CategoryWaitTimeout Category = causes.WaitTimeout
-	// CategoryLeaseExpired is an attempt whose worker was lost. A reclaim follows, which uses up no retry.
-	CategoryLeaseExpired Category = causes.LeaseExpired
 	// CategoryMaxReclaims is an execution that lost more workers than handler.MaxReclaims allows. Its input may crash
 	// them: inspect it before you replay it.
 	CategoryMaxReclaims Category = causes.Reclaims
 	// CategoryOverBudget is an execution that a hard limit of a budget stopped.
 	CategoryOverBudget Category = causes.OverBudget
-	// CategoryDependency is a node that was skipped because what it depends on did not succeed.
-	CategoryDependency Category = causes.Impossible
-	// CategoryNotNeeded is a node for failures that was skipped because nothing before it failed. It is no error.
-	CategoryNotNeeded Category = causes.NotNeeded
 )

@@ -152,7 +152,7 @@ func TestSpans(t *testing.T) {
 func TestSpansOfFailures(t *testing.T) {
 	r := &traces{}
 	model := agent.ModelFunc(func(context.Context, agent.Request, func(agent.Delta) error) (agent.Response, error) {
-		return agent.Response{}, agent.StatusError(503, 0, errors.New("hidden"))
+		return agent.Response{}, agent.StatusError(503, nil, errors.New("hidden"))
 	})
 	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).Want(fftest.Want{Failure: "model_overloaded"})
 	for i, name := range []string{"invoke_agent clerk", "chat"} {

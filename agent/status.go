@@ -19,8 +19,9 @@ const (
 
 // StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or
 // broke off in mid-answer, which is like being overloaded: a category, no retry where none helps (4xx but 408, 409,
-// 425 and 429), and, if after is above 0, the pause that the service asks for. A nil err stays nil.
-func StatusError(status int, after time.Duration, err error) error {
+// 425 and 429), and the pause that the service asks for in the headers of its answer, which may be nil: retry-after-ms,
+// or Retry-After in seconds or as a date. A nil err stays nil.
+func StatusError(status int, header http.Header, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -32,15 +33,14 @@ func StatusError(status int, after time.Duration, err error) error {
 	default:
 		err = handler.Category(categoryOverloaded, err)
 	}
-	if after > 0 {
+	if after := retryAfter(header, time.Now()); after > 0 {
 		err = handler.RetryAfter(after, err)
 	}
 	return err
 }
 
-// RetryAfterHeader reads the pause that a service asks for: the header retry-after-ms, or Retry-After in seconds or
-// as a date. 0 if it asks for none, or for one that has passed.
-func RetryAfterHeader(h http.Header, now time.Time) time.Duration {
+// retryAfter reads the pause that a service asks for. 0 if it asks for none, or for one that has passed.
+func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return pause(ms / 1000)
 	}

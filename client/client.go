@@ -193,7 +193,7 @@ func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, re
 		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
 		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout,
 			Closed:  ErrClosed,
-			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{id, cause} }}),
+			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{ID: id, Cause: cause} }}),
 		waits: newHub(life, s),
 	}
 	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator,

@@ -17,12 +17,20 @@ var ErrClosed = errors.New("the client is closed")
 // UnknownOutcomeError says that a create call was sent and not answered: the caller's context ended, or the
 // server could not be reached for Config.SubmitTimeout. The execution may exist or still come into being under
 // ID; [Execution.Get] tells, and submitting again with the same idempotency key is safe.
+//
+// A flow may have been released, be staged in part if it takes several calls, or not exist; [Client.Flow] of Flow
+// tells. Submitting it again with the same flowfabric.Key completes it. Without a key nothing of a flow that was not
+// released ever runs, and a tick gives it up a day after its last part came.
 type UnknownOutcomeError struct {
-	ID    flowfabric.ExecutionID
-	Cause error // wraps the context's error or flowfabric.ErrTransport
+	ID    flowfabric.ExecutionID // zero for a flow
+	Flow  flowfabric.FlowID      // zero for an execution
+	Cause error                  // wraps the context's error or flowfabric.ErrTransport
 }
 
 func (e *UnknownOutcomeError) Error() string {
+	if e.Flow != (flowfabric.FlowID{}) {
+		return fmt.Sprintf("submit flow %s: %v (the flow may exist under this id)", e.Flow, e.Cause)
+	}
 	return fmt.Sprintf("submit %s: %v (the submission may still happen under this id)", e.ID, e.Cause)
 }
 

@@ -13,10 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// ErrPartiallyCancelled is matched by what [Flow.CancelAndWait] returns when its time ran out: the flow is
-// cancelled, nothing that the policy covers is handed out any more, and the rest is being cancelled.
-var ErrPartiallyCancelled = errors.New("the flow is cancelled, and some of its members are not yet")
-
 // cancelWait is how long [Flow.CancelAndWait] waits when its context has no deadline.
 const cancelWait = 30 * time.Second
 
@@ -65,8 +61,8 @@ func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 // flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for
 // 30 s without one.
 //
-// Errors: those of Cancel; [ErrPartiallyCancelled], together with the context's error, when time ran out; then the
-// FlowCancellation is valid.
+// Errors: those of Cancel; the context's error when time ran out: then the flow is cancelled, the FlowCancellation is
+// valid, and its Left are being cancelled.
 func (f *Flow) CancelAndWait(ctx context.Context, policy flowfabric.CancellationPolicy,
 	opts ...flowfabric.ActOption) (FlowCancellation, error) {
 	out, _, err := f.cancel(ctx, policy, opts)
@@ -149,7 +145,7 @@ func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation,
 	if last != nil {
 		why = fmt.Errorf("%w (last call: %w)", why, last)
 	}
-	return out, fmt.Errorf("cancel flow %s: %w: %w", f.id, ErrPartiallyCancelled, why)
+	return out, fmt.Errorf("cancel flow %s: it is cancelled, and some of its members are not yet: %w", f.id, why)
 }
 
 // covered is how many members of a cancelled flow are still to be cancelled.

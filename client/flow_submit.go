@@ -50,23 +50,6 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 	return q, errors.Join(err, valid.Tags(q.Tags))
 }
 
-// UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not
-// be reached for Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls,
-// or not exist. [Client.Flow] of ID tells. Submitting again with the same flowfabric.Key completes it;
-// without a key nothing of a flow that was not released ever runs, and a tick gives it up a day after its last part
-// came.
-type UnknownFlowError struct {
-	ID    flowfabric.FlowID
-	Cause error // wraps the context's error or flowfabric.ErrTransport
-}
-
-func (e *UnknownFlowError) Error() string {
-	return fmt.Sprintf("submit flow %s: %v (the flow may exist under this id)", e.ID, e.Cause)
-}
-
-// Unwrap returns Cause.
-func (e *UnknownFlowError) Unwrap() error { return e.Cause }
-
 // SubmitFlow stores a flow and releases it, and returns its handle: from then on its members run as they can. The
 // definition is checked first. A flow of at most 100 members, 1,000 edges and 1 MiB of payload is stored and released
 // by one call, all of it or nothing; each member but the first counts as eight edges, and each of its tags as one
@@ -84,7 +67,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // ErrResultPurged for a key whose flow was purged less than a day ago; ErrTerminal when the flow was cancelled while
 // it was put together; ErrLaneClosed, ErrLimit and ErrConflict, with the node they are about, which leave nothing, or
 // a larger flow staged: once their cause is removed the same submit with the same key goes on; ErrOutOfMemory.
-// [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
+// [*UnknownOutcomeError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q, err := c.newFlowSubmission(opts)
 	if err != nil {
@@ -246,7 +229,7 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 	}
 	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) {
-		return &UnknownFlowError{ID: id, Cause: err}
+		return &UnknownOutcomeError{Flow: id, Cause: err}
 	}
 	if q.named() && errors.Is(err, denied.FlowConflict) {
 		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition",

@@ -171,7 +171,7 @@ func (c *call) open(client sdk.Client, params sdk.MessageNewParams) (ssestream.D
 		return nil, c.broken(err)
 	}
 	failed := httpError(c.res, c.secrets)
-	return nil, agent.StatusError(failed.Status, agent.RetryAfterHeader(c.res.Header, time.Now()), failed)
+	return nil, agent.StatusError(failed.Status, c.res.Header, failed)
 }
 
 // watch sees the request as it is sent.
@@ -187,7 +187,7 @@ func (c *call) broken(err error) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	return agent.StatusError(0, 0, fmt.Errorf("anthropic: message: %w", c.secrets.Broken(err)))
+	return agent.StatusError(0, nil, fmt.Errorf("anthropic: message: %w", c.secrets.Broken(err)))
 }
 
 // failure is the error of an event, or of delta.
@@ -200,7 +200,7 @@ func (c *call) failure(err error) error {
 	case errors.As(err, &said):
 		said.RequestID = c.res.Header.Get("Request-Id")
 		said.hide(c.secrets)
-		return agent.StatusError(said.Status, 0, said)
+		return agent.StatusError(said.Status, nil, said)
 	}
 	return wire.Malformed(fmt.Errorf("anthropic: message: %s", wire.Excerpt(c.secrets.Hide(err.Error()))))
 }

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -138,7 +137,7 @@ func (c *call) open(client sdk.Client, params sdk.ChatCompletionNewParams) (sses
 		return nil, c.broken(err)
 	}
 	failed := httpError(c.res, c.secrets)
-	return nil, agent.StatusError(failed.Status, agent.RetryAfterHeader(c.res.Header, time.Now()), failed)
+	return nil, agent.StatusError(failed.Status, c.res.Header, failed)
 }
 
 // watch sees the request as it is sent.
@@ -154,7 +153,7 @@ func (c *call) broken(err error) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	return agent.StatusError(0, 0, fmt.Errorf("openai: chat completion: %w", c.secrets.Broken(err)))
+	return agent.StatusError(0, nil, fmt.Errorf("openai: chat completion: %w", c.secrets.Broken(err)))
 }
 
 // failure is the error of an event, or of delta.
@@ -166,7 +165,7 @@ func (c *call) failure(err error) error {
 		return of.error
 	case errors.As(err, &said):
 		said.hide(c.secrets)
-		return agent.StatusError(said.Status, 0, said)
+		return agent.StatusError(said.Status, nil, said)
 	}
 	return wire.Malformed(fmt.Errorf("openai: chat completion: %s", wire.Excerpt(c.secrets.Hide(err.Error()))))
 }

@@ -58,18 +58,19 @@ var exits = []exit{
 			denied.BudgetConflict, denied.QuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor, check and repair: something is wrong; some partitions failed",
-		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, denied.ServerVersion,
+		[]error{errUnhealthy, errPartlyCancelled, flowfabric.ErrProtocol, denied.ServerVersion,
 			flowfabric.ErrNoTokenKeys}},
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context
 // ended; errUnhealthy is a check that found something; errAttached a budget or quota that is in use.
 var (
-	errUsage       = errors.New("invalid usage")
-	errTimeout     = errors.New("--timeout ran out")
-	errInterrupted = errors.New("interrupted")
-	errUnhealthy   = errors.New("something is wrong")
-	errAttached    = errors.New("it is attached")
+	errUsage           = errors.New("invalid usage")
+	errTimeout         = errors.New("--timeout ran out")
+	errInterrupted     = errors.New("interrupted")
+	errUnhealthy       = errors.New("something is wrong")
+	errAttached        = errors.New("it is attached")
+	errPartlyCancelled = errors.New("the flow is cancelled, and some of its members are not yet")
 )
 
 // exitCode is the code for what a command returned.

@@ -152,7 +152,7 @@ func cancelFlow(ctx context.Context, q *request) error {
 		}
 		select {
 		case <-ctx.Done():
-			err = fmt.Errorf("cancel flow %s: %w: %s left: %w", v.ID, client.ErrPartiallyCancelled,
+			err = fmt.Errorf("cancel flow %s: %w: %s left: %w", v.ID, errPartlyCancelled,
 				haveOrHas(v.Left, "member"), ctx.Err())
 		case <-time.After(stillCancelled):
 			continue

@@ -26,9 +26,12 @@ type Breaker struct {
 	// Probes are how many runs try at the same time after that, and how many must succeed to close the breaker. The
 	// first one that fails opens it again. Default 1.
 	Probes int
-	// Key says what has a breaker of its own. Default [ByKind].
+	// Key says what has a breaker of its own. Default: each kind.
 	Key Key
-	// Counts says whether a failed run speaks against the service. Default [Unwell].
+	// Counts says whether a failed run speaks against the service. By default returned errors, panics and time-outs
+	// do. A permanent failure, an input that does not decode, a child that failed and an exceeded budget speak of the
+	// work instead, and count neither for the service nor against it. Runs that did not fail are not asked about: a
+	// completed one counts for the service; others (cancelled, drained, put aside, waiting, lost) count for nothing.
 	Counts func(out handler.Outcome) bool
 	// OnState is told of each change of a breaker, for metrics and alerts: its key, and closed (everything runs),
 	// open (nothing runs) or half-open (a few try). It must be fast and may not call the breaker. Default nobody.
@@ -40,12 +43,8 @@ type Breaker struct {
 	Logger *slog.Logger
 }
 
-// Unwell is the default of [Breaker].Counts: it reports failures that may be those of a service: returned errors,
-// panics and time-outs. A permanent failure, an input that does not decode, a child that failed and an exceeded
-// budget speak of the work instead, and count neither for the service nor against it. Runs that did not fail are not
-// asked about: a completed one counts for the service, all others (cancelled, drained, put aside, waiting, lost)
-// count for nothing.
-func Unwell(out handler.Outcome) bool {
+// unwell is the default of [Breaker].Counts.
+func unwell(out handler.Outcome) bool {
 	if out.Kind != codes.OutcomeFail || out.Failure.Permanent {
 		return false
 	}
@@ -67,10 +66,10 @@ func CircuitBreaker(b Breaker) handler.Middleware {
 			b.Failures, b.Open, b.Probes))
 	}
 	if b.Key == nil {
-		b.Key = ByKind
+		b.Key = byKind
 	}
 	if b.Counts == nil {
-		b.Counts = Unwell
+		b.Counts = unwell
 	}
 	all := &breakers{Breaker: b}
 	return func(next handler.Handler) handler.Handler {

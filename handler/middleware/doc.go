@@ -27,8 +27,8 @@ import (
 // many.
 type Key func(t *handler.Task) string
 
-// ByKind counts each kind for itself.
-func ByKind(t *handler.Task) string { return t.Kind() }
+// byKind counts each kind for itself.
+func byKind(t *handler.Task) string { return t.Kind() }
 
 // Kinds counts the named kinds together, and lets others through: they call the same service.
 func Kinds(names ...string) Key {

@@ -272,7 +272,7 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 	end(flowfabric.ErrDraining)
 	late, stop := context.WithCancelCause(t.Context())
 	stop(flowfabric.ErrAttemptTimeout)
-	all := &breakers{Breaker: Breaker{Counts: Unwell}}
+	all := &breakers{Breaker: Breaker{Counts: unwell}}
 	for _, c := range []struct {
 		ctx  context.Context
 		err  error
@@ -294,7 +294,7 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 	}
 	for _, category := range []flowfabric.Category{causes.Decode, causes.NoHandler, causes.AwaitIgnored,
 		causes.Suspend, causes.Child, causes.OverBudget} {
-		if Unwell(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category}}) {
+		if unwell(handler.Outcome{Kind: codes.OutcomeFail, Failure: handler.Failure{Category: category}}) {
 			t.Errorf("%s counts", category)
 		}
 	}

@@ -25,7 +25,7 @@ type Rate struct {
 	// Longest is for how long a run is put aside at most. A smaller value makes work notice sooner that the limit has
 	// room, for example because another worker took over, and costs a claim each time. Default 5 min.
 	Longest time.Duration
-	// Key says what has a limit of its own. Default [ByKind].
+	// Key says what has a limit of its own. Default: each kind for itself.
 	Key Key
 	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the
 	// outcome delay.
@@ -47,7 +47,7 @@ func RateLimit(r Rate) handler.Middleware {
 		l.rate.Burst = max(1, int(math.Ceil(l.every)))
 	}
 	if l.rate.Key == nil {
-		l.rate.Key = ByKind
+		l.rate.Key = byKind
 	}
 	return func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
