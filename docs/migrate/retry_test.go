@@ -64,12 +64,12 @@ func Quartic(retries int) time.Duration {
 }
 
 // Report tells every failed attempt that a handler of this worker made, panics among them.
-func Report(tell func(ctx context.Context, t *handler.Task, category string, err error)) handler.Middleware {
+func Report(tell func(ctx context.Context, t *handler.Task, category flowfabric.Category, err error)) handler.Middleware {
 	return func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
 			if out.Kind == "fail" {
-				tell(ctx, t, string(out.Failure.Category), out.Err)
+				tell(ctx, t, out.Failure.Category, out.Err)
 			}
 			return out
 		}
@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 func TestMiddleware(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		report := Report(func(_ context.Context, t *handler.Task, category string, err error) {
+		report := Report(func(_ context.Context, t *handler.Task, category flowfabric.Category, err error) {
 			told = append(told, fmt.Sprintf("%s %d %s: %v", t.Kind(), t.Retries(), category, err))
 		})
 		w := fftest.New(t, runtime.Config{Middleware: []handler.Middleware{report, Backoff(Quartic)}},
