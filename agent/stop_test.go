@@ -125,7 +125,8 @@ func TestModelErrors(t *testing.T) {
 	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
 		delta func(agent.Delta) error) (agent.Response, error) {
 		if calls++; calls == 2 {
-			return says("not to be kept"), agent.StatusError(429, http.Header{"Retry-After": {"20"}}, errors.New("slow down"))
+			return says("not to be kept"), agent.StatusError(429, http.Header{"Retry-After": {"20"}},
+				errors.New("slow down"))
 		}
 		return inner.Generate(ctx, req, delta)
 	})

@@ -192,8 +192,10 @@ func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, re
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
 		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
 		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout,
-			Closed:  ErrClosed,
-			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{ID: id, Cause: cause} }}),
+			Closed: ErrClosed,
+			Unknown: func(id flowfabric.ExecutionID, cause error) error {
+				return &UnknownOutcomeError{ID: id, Cause: cause}
+			}}),
 		waits: newHub(life, s),
 	}
 	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator,

@@ -219,7 +219,8 @@ func TestSubmitFlowThatIsGivenUp(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 	}
-	if s, err := c.Flow(unknown.Flow).Snapshot(ctx); err != nil || len(s.Nodes) != 151 || s.State != flowfabric.FlowOpen {
+	if s, err := c.Flow(unknown.Flow).Snapshot(ctx); err != nil || len(s.Nodes) != 151 ||
+		s.State != flowfabric.FlowOpen {
 		t.Errorf("%+v, %v", s.FlowRecord, err)
 	}
 	gone, cancel := context.WithCancel(ctx)

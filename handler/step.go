@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	maxStepName = 128
 	// recordGrace is how long a step that has run may still be recorded after its context ended: its effect has
 	// happened, and a worker that drains still holds the lease.
 	recordGrace = 3 * time.Second

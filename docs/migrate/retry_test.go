@@ -64,7 +64,8 @@ func Quartic(retries int) time.Duration {
 }
 
 // Report tells every failed attempt that a handler of this worker made, panics among them.
-func Report(tell func(ctx context.Context, t *handler.Task, category flowfabric.Category, err error)) handler.Middleware {
+func Report(tell func(ctx context.Context, t *handler.Task, category flowfabric.Category,
+	err error)) handler.Middleware {
 	return func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)

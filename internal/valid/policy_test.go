@@ -9,7 +9,6 @@ import (
 	"time"
 
 	ff "github.com/flowfabric/flowfabric-go"
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -34,7 +33,7 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 1500 * time.Microsecond, Max: time.Second,
 			Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
 		{ff.Policy{MaxReclaims: 7, MaxReplays: -1, StreamFrames: 500}, "0,0,1000,60000,2000,0,7,0,500"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []flowfabric.Category{"timeout", "io"}}},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []ff.Category{"timeout", "io"}}},
 			"2,0,1000,60000,2000,0,10,10,0;io,timeout"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff,
 			Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
@@ -55,7 +54,7 @@ func TestPolicyPack(t *testing.T) {
 	// A policy that says everything comes back as it was.
 	full := ff.Policy{
 		Retry: ff.RetryPolicy{MaxRetries: 4, Initial: time.Second, Max: time.Hour,
-			Multiplier: 1.001, Jitter: true, Categories: []flowfabric.Category{"a", "b.c"}},
+			Multiplier: 1.001, Jitter: true, Categories: []ff.Category{"a", "b.c"}},
 		MaxReclaims: 3, MaxReplays: 2, StreamFrames: 100,
 	}
 	if back, err := valid.UnpackPolicy(valid.PackPolicy(full)); err != nil || !reflect.DeepEqual(back, full) {
@@ -118,8 +117,8 @@ func TestPolicyValidate(t *testing.T) {
 		"Retry.Multiplier is NaN":          {Retry: ff.RetryPolicy{Multiplier: math.NaN()}},
 		"Retry.Multiplier is +Inf":         {Retry: ff.RetryPolicy{Multiplier: math.Inf(1)}},
 		"Retry.Multiplier is -1":           {Retry: ff.RetryPolicy{Multiplier: -1}},
-		"Retry.Categories is 17":           {Retry: ff.RetryPolicy{Categories: make([]flowfabric.Category, 17)}},
-		"category \"\" has 0 bytes":        {Retry: ff.RetryPolicy{Categories: []flowfabric.Category{""}}},
+		"Retry.Categories is 17":           {Retry: ff.RetryPolicy{Categories: make([]ff.Category, 17)}},
+		"category \"\" has 0 bytes":        {Retry: ff.RetryPolicy{Categories: []ff.Category{""}}},
 		"Timeout is -1s":                   {AttemptTimeout: ff.Millis(-time.Second)},
 		"Timeout is 87600h0m1s":            {AttemptTimeout: ff.Millis(limits.MaxDelay + time.Second)},
 		"MaxReclaims is 10001":             {MaxReclaims: 10001},

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -31,12 +30,12 @@ func TestValidateName(t *testing.T) {
 
 func TestValidateCategory(t *testing.T) {
 	for _, c := range []string{"handler_error", "io.timeout", "http:503", "A-1", strings.Repeat("c", 64)} {
-		if err := valid.Category(flowfabric.Category(c)); err != nil {
+		if err := valid.Category(ff.Category(c)); err != nil {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
 	for _, c := range []string{"", strings.Repeat("c", 65), "a b", "a,b", "a;b", "ä", "a\x00", "{a}"} {
-		if err := valid.Category(flowfabric.Category(c)); !errors.Is(err, ff.ErrInvalidInput) {
+		if err := valid.Category(ff.Category(c)); !errors.Is(err, ff.ErrInvalidInput) {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
