@@ -23,8 +23,8 @@ end
 -- see audit.note.
 local function quiet(ctx, told)
   local upto = audit.whole(told)
-  if upto and upto <= ctx.now then return end
-  local first = ctx.now + root.span
+  if upto and (upto <= ctx.now or root.stepped(ctx)) then return end -- the next tick says it anew
+  local first = ctx.now + root.span + root.step
   for i = 1, #timers.all do
     local timer = timers.all[i]
     first = math.min(first, timer.quiet and timers.head(ctx, timer) or first)
