@@ -439,6 +439,15 @@ var claimScenarios = []scenario{
 		k.subscription, k.table = "", 0
 		k.one(elsewhere)
 	}},
+	{name: "a record of an unknown state holds up no claim behind it and can be cancelled", run: func(w *env) {
+		broken, good := w.create(priority(9)), w.create()
+		w.quiet = true
+		w.editRecord(ids.UUID(broken), func(f fields) { f["s"] = "R9f" })
+		c := w.worker("w1").claim(2)
+		same(w, "claimed", len(c) == 1 && c[0].Fence.Execution == good, true)
+		w.cancel(broken)
+		w.code(broken, "T3n")
+	}},
 	{name: "a completion can claim the next execution in the same call", run: func(w *env) {
 		ids := w.createN(3)
 		k := w.worker("w1")

@@ -184,7 +184,9 @@ local function rehome(ctx, stray)
   end
   indexes.dequeue(ctx, h.route, h.id)
   local class = c.state and string.sub(c.state, 1, 1)
-  if class == 'R' or class == 'S' then home.put(ctx, c, h.id, home.score(ctx, c, h.id) or ctx.t) end
+  if (class == 'R' or class == 'S') and home.of(c).key then
+    home.put(ctx, c, h.id, home.score(ctx, c, h.id) or ctx.t)
+  end
 end
 
 -- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant

@@ -37,8 +37,13 @@ home.places = {
     score = function(ctx, c) return reply.int(indexes.over(ctx, c, tonumber(c.ended_at))) end },
 }
 
+-- nowhere is the place of a state that does not exist, of a damaged record.
+home.nowhere = { take = function() end }
+
 -- of is the place of a state.
-function home.of(c) return home.places[string.sub(c.state, 1, 2)] or home.places[string.sub(c.state, 1, 1)] end
+function home.of(c)
+  return home.places[string.sub(c.state, 1, 2)] or home.places[string.sub(c.state, 1, 1)] or home.nowhere
+end
 
 -- key is the set that lists an execution.
 function home.key(ctx, c)
