@@ -42,12 +42,7 @@ export function spans(x, history, now) {
       case "suspended": stop(at, "pause", "suspended"); start(at, "suspended", mailboxOf(e.reason) ? `waited for a message to “${mailboxOf(e.reason)}”` : `${(e.detail || "suspended").replaceAll("_", " ")}${e.reason ? ` “${e.reason}”` : ""}`); break
       case "resumed": start(at, "waiting", `resumed by ${(e.detail || "").replaceAll("_", " ")}`); break
       case "delayed": stop(at, "pause", "put aside"); start(at, "delayed", "put aside by its handler"); break
-      case "released": {
-        const children = e.detail === "waiting_children"
-        stop(at, "pause", children ? "waits for its children" : "given back")
-        start(at, children ? "suspended" : "waiting", children ? "waited for its children" : "waited for a worker")
-        break
-      }
+      case "released": stop(at, "pause", "given back"); start(at, "waiting", "waited for a worker"); break
       case "revoked": stop(at, "lost", `revoked${why}`); start(at, "waiting", "waited for a worker"); break
       case "held": start(at, "held", `held${e.by ? ` by ${e.by}` : ""}${why}`); break
       case "unheld": start(at, "waiting", "waited for a worker"); break

@@ -58,8 +58,6 @@ func Told(e flowfabric.Event) flowfabric.Event {
 	}
 	switch first, rest, two := strings.Cut(e.Detail, " "); {
 	case e.Detail == "":
-	case e.Kind == EventReleased:
-		b.WriteString(", to wait for children")
 	case e.Kind == EventSkipped:
 		b.WriteString(", what it depends on did not succeed")
 	case e.Kind == EventLateInput:

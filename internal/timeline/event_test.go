@@ -29,8 +29,6 @@ func TestEventLines(t *testing.T) {
 			Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "continued"},
 		"continued: attempt 2 on w1, with another input, 3 so far": {Kind: EventContinued,
 			Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "3"},
-		"released: attempt 1 on w1, to wait for children": {Kind: EventReleased, Attempt: 1,
-			Epoch: 9, Session: "w1~ab", Detail: "waiting_children"},
 		"skipped, what it depends on did not succeed": {Kind: EventSkipped,
 			Detail: "dependency_impossible"},
 		"late input, left is not given: its upstream succeeded after that was decided: 019cb000": {Kind: EventLateInput,

@@ -16,13 +16,12 @@ import (
 // The kinds of events. Created, claimed and ended times come from the core and the attempts, the others from the
 // list.
 const (
-	EventCreated = "created"
-	EventClaimed = "claimed"       // an attempt began, or goes on after a pause
-	EventAttempt = "attempt_ended" // Detail has state and category
-	EventEnded   = "ended"         // State says how
-	EventDelayed = "delayed"       // by its holder, Until
-	// handed back by a worker that shut down; Detail: waiting_children if its handler waits for children
-	EventReleased  = "released"
+	EventCreated   = "created"
+	EventClaimed   = "claimed"       // an attempt began, or goes on after a pause
+	EventAttempt   = "attempt_ended" // Detail has state and category
+	EventEnded     = "ended"         // State says how
+	EventDelayed   = "delayed"       // by its holder, Until
+	EventReleased  = "released"      // handed back by a worker that shut down
 	EventRevoked   = "revoked"
 	EventCancelled = "cancelled"
 	EventExpired   = "expired"

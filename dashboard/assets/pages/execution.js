@@ -126,7 +126,7 @@ export default function Execution({ id }) {
     const [history, why, steps, messages, waits] = await Promise.all([
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
       x.state === "suspended" ? get(path + "/wait", {}, signal).catch(missing) : null])
-    const family = !x.flow && may("getFlow") && history.items.some(e => e.detail === "waiting_children") && !!await get("flows/" + id, {}, signal).catch(missing)
+    const family = !x.flow && may("getFlow") && (history.items.some(e => e.kind === "suspended" && e.detail === "waiting_for_children") || steps?.items.some(s => s.kind === "children")) && !!await get("flows/" + id, {}, signal).catch(missing)
     return { x, history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
   }
   const page = useLoad(load, [id])
@@ -172,7 +172,7 @@ export function sayEvent(e) {
   const why = e.reason && e.kind !== "resumed" ? html`: ${visible(e.reason)}` : ""
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
-    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt + 1} continued with another input`, delayed: "Put aside by its handler", released: e.detail === "waiting_children" ? "It waits for its children" : "Given back by its worker", revoked: "Taken from its worker",
+    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt + 1} continued with another input`, delayed: "Put aside by its handler", released: "Given back by its worker", revoked: "Taken from its worker",
     cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
     resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))}${e.reason && e.reason !== "signal" ? html` <b>${visible(e.reason)}</b>` : ""})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
