@@ -182,7 +182,7 @@ func (e *Engine) TellWaiters(ctx context.Context, partition uint16, items []Awai
 	return r.Told, err
 }
 
-// awaited reads a notice of the outbox (lua/lib/awaited.lua).
+// awaited reads a notice of the outbox (lua/lib/wait_others.lua).
 func (x *OutboxEntry) awaited(kind string, partition uint16, h *header) {
 	whole, err := parseFull(partition, h.next())
 	if err != nil && h.err == nil {

@@ -126,7 +126,7 @@ func groupRecord(text string) *GroupRecord {
 	return &g
 }
 
-// waitRecord reads lib/wait.lua's text, nil when there is none or it is not one.
+// waitRecord reads lib/wait_children.lua's text, nil when there is none or it is not one.
 func waitRecord(text string) *WaitRecord {
 	var w WaitRecord
 	var mode, after, state, rest string

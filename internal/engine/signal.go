@@ -11,7 +11,7 @@ import (
 
 const unit = "\x1f"
 
-// decodeSignal reads what lua/lib/inbox.lua stores.
+// decodeSignal reads what lua/lib/signals.lua stores.
 func decodeSignal(text string) (s suspend.StoredSignal, err error) {
 	r := parts("signal", strings.SplitN(text, unit, 16), 16)
 	s.ID, s.Waitpoint = r.UUID(), r.UUIDOr0() // a timeout has no waitpoint

@@ -25,12 +25,13 @@ const Revision = 1
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "trail",
+	"reply", "args", "pack", "time", "keys", "record", "wait_record", "group", "links", "publish", "policy", "trail",
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "budget", "quota", "feed", "graph", "core",
 	"steps", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "tagging", "token",
-	"inbox", "waitpoint", "mailbox", "awaited", "wait", "condition", "suspension", "signal", "keyed",
+	"signals", "waitpoint", "mailbox", "wait_others", "wait_children", "condition", "suspension", "delivery", "keyed",
 	"purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay", "merge",
-	"claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
+	"claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners",
+	"audit_members",
 }
 
 // Variant selects what differs between servers; the rules never do.

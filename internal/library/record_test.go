@@ -337,7 +337,7 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 // overwritten.
 func TestRecordsAreChangedByTheirCodecAlone(t *testing.T) {
 	direct := regexp.MustCompile(`redis\.call\('(?:H\w+|M?GET|M?SET|APPEND)', keys\.core\(`)
-	change := regexp.MustCompile(`record\.(?:set|clear)\(ctx, [^,]+, ([^\n]*)`)
+	change := regexp.MustCompile(`\brecord\.(?:set|clear)\(ctx, [^,]+, ([^\n]*)`)
 	name := regexp.MustCompile(`'(\w+)'(?:,|\))`)
 	known := append(slices.Collect(maps.Values(long)), "input", "result")
 	for _, file := range sources(t) {

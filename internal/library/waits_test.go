@@ -21,7 +21,7 @@ import (
 func TestWaitsTwins(t *testing.T) {
 	l := vm.NewState()
 	t.Cleanup(l.Close)
-	for _, lib := range []string{"reply", "pack", "waits", "waitpoint"} {
+	for _, lib := range []string{"reply", "pack", "wait_record", "waitpoint"} {
 		if err := l.DoString(strings.ReplaceAll(read("lib/"+lib+".lua"), "\nlocal "+lib+" ", "\n"+lib+" ")); err !=
 			nil {
 			t.Fatal(err)
@@ -29,12 +29,12 @@ func TestWaitsTwins(t *testing.T) {
 	}
 	// What functions do with every waitpoint between reading and writing.
 	if err := l.DoString(`
-		function waits.store(w)
+		function wait_record.store(w)
 			for id, text in pairs(w.points) do w.points[id] = waitpoint.encode(waitpoint.decode(text, w.u), w.u) end
-			return waits.encode(w)
+			return wait_record.encode(w)
 		end
-		function waits.load(text)
-			local w = waits.decode(text)
+		function wait_record.load(text)
+			local w = wait_record.decode(text)
 			for id, text in pairs(w.points) do w.points[id] = waitpoint.whole(text, w.u) end
 			return w
 		end`); err != nil {
@@ -42,7 +42,7 @@ func TestWaitsTwins(t *testing.T) {
 	}
 	call := func(name string, arg vm.LValue) vm.LValue {
 		t.Helper()
-		must.No(t, l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("waits"), name), NRet: 1, Protect: true},
+		must.No(t, l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("wait_record"), name), NRet: 1, Protect: true},
 			arg))
 		defer l.Pop(1)
 		return l.Get(-1)
@@ -60,7 +60,8 @@ func TestWaitsTwins(t *testing.T) {
 		"to": "timeout_at", "bh": "behaviour", "c": "condition", "wp": "waitpoints"} {
 		long[k], short[v] = v, k
 	}
-	for _, m := range regexp.MustCompile(`(?m)^  (\w+) = '(\w+)',`).FindAllStringSubmatch(read("lib/waits.lua"), -1) {
+	source := read("lib/wait_record.lua")
+	for _, m := range regexp.MustCompile(`(?m)^  (\w+) = '(\w+)',`).FindAllStringSubmatch(source, -1) {
 		long[m[2]], short[m[1]] = m[1], m[2]
 	}
 	strange := append([]string{"\x1b", "\x1c", "\x1d", "\x1be", "\x1b\x1b", "a\x1db\x1cc", "\x1bf\x1bg", "a=b", "="},

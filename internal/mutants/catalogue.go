@@ -10,8 +10,8 @@ var libraryBugs = []Bug{
 	{Name: "audit: who only looks repairs", In: "audit.begin",
 		Old: `ctx.repair, ctx.found = repair, {}`,
 		New: `ctx.repair, ctx.found = true, {}`},
-	{Name: "audit: a parent whose wait is lost waits on", In: "joined.look",
-		Old: `if joined.waits(ctx, c, id) then waits(`,
+	{Name: "audit: a parent whose wait is lost waits on", In: "audit_members.look",
+		Old: `if audit_members.waits(ctx, c, id) then waits(`,
 		New: `if c.children_wait then waits(`},
 	{Name: "await: a tombstone tells nothing", In: "ff_await_do.add",
 		Old: `code and graph.outcomes[code] or 'x'`,
@@ -19,12 +19,12 @@ var libraryBugs = []Bug{
 	{Name: "doorbell: wakes workers that wait for anything", In: "doorbell.ring",
 		Old: `keys.subscription(ctx.r, all[i]), member) == 1`,
 		New: `keys.subscription(ctx.r, all[i]), member) >= 0`},
-	{Name: "children: those that others of them depend on are spared", In: "wait.open",
+	{Name: "children: those that others of them depend on are spared", In: "wait_children.open",
 		Old: `for i = #numbers, 1, -1 do`,
 		New: `for i = 1, #numbers do`},
-	{Name: "children: the backlog cancels those of the next wait", In: "wait.over",
-		Old: `graph.push(ctx, 'o', wait.work(ctx, id, name), c.flow, '0 ' .. open)`,
-		New: `graph.push(ctx, 'o', wait.work(ctx, id, name), c.flow)`},
+	{Name: "children: the backlog cancels those of the next wait", In: "wait_children.over",
+		Old: `graph.push(ctx, 'o', wait_children.work(ctx, id, name), c.flow, '0 ' .. open)`,
+		New: `graph.push(ctx, 'o', wait_children.work(ctx, id, name), c.flow)`},
 	{Name: "claim: a duplicate answers everything that is held", In: "claim.run",
 		Old: `reply.int(q.number), reply.int(q.number))`,
 		New: `'-inf', '+inf')`},
@@ -92,7 +92,7 @@ var libraryBugs = []Bug{
 	{Name: "resolve: late inputs are given", In: "flow.edge",
 		Old: "old ~= 's' then\n    mark = 'l'",
 		New: "old ~= 's' then\n    mark = 's'"},
-	{Name: "links: those of a member that was lost are taken for none", In: "joined.look",
+	{Name: "links: those of a member that was lost are taken for none", In: "audit_members.look",
 		Old: `  if c.upstreams then
     g, now`,
 		New: `  if c.upstreams and links.group(ctx, id) then
@@ -181,14 +181,14 @@ var libraryBugs = []Bug{
     if f.release`,
 		New: `  if not retry or f.timeout then
     if f.release`},
-	{Name: "deliver: a repeat is recognised only while something waits", In: "signal.deliver",
+	{Name: "deliver: a repeat is recognised only while something waits", In: "delivery.deliver",
 		Old: `  if again then return again end
   local c = core.read(ctx, id)
   if core.terminal(c) then return reply.err('target_not_signalable', c.state) end`,
 		New: `  local c = core.read(ctx, id)
   if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
   if again then return again end`},
-	{Name: "buffer: every waitpoint has a limit of its own", In: "signal/buffer",
+	{Name: "buffer: every waitpoint has a limit of its own", In: "delivery/buffer",
 		Old: `pairs(waitpoint.all(ctx, id)) do
     if other.state`,
 		New: `pairs({ w }) do

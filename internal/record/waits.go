@@ -15,7 +15,7 @@ type Waits struct {
 	Signals    []Signal // those that have no keys of their own, in the order in which they came
 }
 
-// Signal is one of them: until when, ms, a repeat of it is known, and its parts as lua/lib/inbox.lua joins them.
+// Signal is one of them: until when, ms, a repeat of it is known, and its parts as lua/lib/signals.lua joins them.
 type Signal struct{ Expiry, Text string }
 
 var (
@@ -26,7 +26,7 @@ var (
 // placed are the fields of a suspension that have a place instead of a name.
 var placed = []string{"id", "nm", "rc", "ho", "cr", "to", "bh", "c", "wp"}
 
-// DecodeWaits reads what lua/lib/waits.lua wrote. A part that is nothing of the kind is left out, as there.
+// DecodeWaits reads what lua/lib/wait_record.lua wrote. A part that is nothing of the kind is left out, as there.
 func DecodeWaits(text string) Waits {
 	w := Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
 	text, signals, _ := strings.Cut(text, "\x1c\x1c")

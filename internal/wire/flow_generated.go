@@ -191,12 +191,12 @@ func (a WaitOthersOther) Append(to []string) []string {
 	return to
 }
 
-// Await is a call of ff_await, executions are told who waits for their ends (lib/awaited.lua): op + somebody waits,
-// - no longer, x no longer, and the execution is cancelled, with its flow unless the waiter is in that, too. waiter
-// is "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told; known 1:
-// that was so already. Or it is how the execution has ended: mark and attempt, so that the waiter can be told at
-// once; x when it is gone, and nothing tells how it ended. Repeating the call changes nothing. With op ? it answers
-// likewise and changes nothing.
+// Await is a call of ff_await, executions are told who waits for their ends (lib/wait_others.lua): op + somebody
+// waits, - no longer, x no longer, and the execution is cancelled, with its flow unless the waiter is in that, too.
+// waiter is "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told;
+// known 1: that was so already. Or it is how the execution has ended: mark and attempt, so that the waiter can be
+// told at once; x when it is gone, and nothing tells how it ended. Repeating the call changes nothing. With op ? it
+// answers likewise and changes nothing.
 type Await struct {
 	Items []AwaitItem // 1..100
 }
@@ -546,9 +546,9 @@ func (x *FlowTagsReply) Read(r *Reader) {
 }
 
 // TellWaiters is a call of ff_tell_waiters, executions that wait for others are told how those ended
-// (lib/awaited.lua). awaited is "<partition>.<execution>", token names the wait. Those for which that was enough go
-// on, in this call. What was told before, or belongs to a wait that is over, changes nothing. told is how many were
-// told something new.
+// (lib/wait_others.lua). awaited is "<partition>.<execution>", token names the wait. Those for which that was
+// enough go on, in this call. What was told before, or belongs to a wait that is over, changes nothing. told is how
+// many were told something new.
 type TellWaiters struct {
 	Items []TellWaitersItem // 1..100
 }
@@ -610,7 +610,7 @@ func (x *WaitChildrenReply) Read(r *Reader) {
 
 // WaitOthers is a call of ff_wait_others, the holder is about to wait for executions that it did not make. They are
 // put on the list of the wait of this name, with how they ended if they have (mark and attempt; '.' for open ones),
-// and the open ones are told by the outbox who waits (lib/awaited.lua). More of the same wait may follow, and
+// and the open ones are told by the outbox who waits (lib/wait_others.lua). More of the same wait may follow, and
 // children of it (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and
 // rest are as for ff_wait_children. Those that are on the list already stay as they are. An open one with the
 // attempt 1 is cancelled when nobody waits for it any more.

@@ -383,9 +383,10 @@ func (x *ReadQueuesQueue) Read(r *Reader) {
 // AuditExecutions is a call of ff_audit_executions, compares up to 100 executions with what the indexes say of
 // them: the one index that the state names, and the place in it; whether it is among the unsuccessful ones; the one
 // alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a held
-// one; the row of its route; its key; the edges, group and children of a member of a flow (lib/joined.lua). With
-// repair 1 what is missing or misplaced is put right. Entries that no record names are found by ff_audit_index. It
-// may look at fewer than it was given, and answers at how many; a code is "" for an id without a core.
+// one; the row of its route; its key; the edges, group and children of a member of a flow (lib/audit_members.lua).
+// With repair 1 what is missing or misplaced is put right. Entries that no record names are found by
+// ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is "" for an id without a
+// core.
 type AuditExecutions struct {
 	Repair     bool
 	Executions []string // 1..100

@@ -1,4 +1,4 @@
--- ff_await: executions are told who waits for their ends (lib/awaited.lua): op + somebody waits, - no longer, x no
+-- ff_await: executions are told who waits for their ends (lib/wait_others.lua): op + somebody waits, - no longer, x no
 -- longer, and the execution is cancelled, with its flow unless the waiter is in that, too. waiter is
 -- "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told; known 1: that
 -- was so already. Or it is how the execution has ended: mark and attempt, so that the waiter can be told at once; x
@@ -38,7 +38,7 @@ end
 
 -- cancel cancels an execution that somebody waited for under a token.
 function ff_await_do.cancel(ctx, x)
-  local id, partition, waiter = x.execution, awaited.whole(x.waiter)
+  local id, partition, waiter = x.execution, wait_others.whole(x.waiter)
   local c = core.read(ctx, id)
   if redis.call('HGET', keys.awaiting(ctx.r, id), x.waiter) ~= x.token then return end
   ff_await_do.remove(ctx, x)
@@ -57,7 +57,7 @@ ff_await_do.why = 'nobody waits for it any more'
 local function ff_await(ctx, q)
   local items = q.items
   for i = 1, #items do
-    if not awaited.valid(items[i].token) then return reply.err('invalid_input', 'items: token: of a wait') end
+    if not wait_others.valid(items[i].token) then return reply.err('invalid_input', 'items: token: of a wait') end
   end
 
   local out = { 1, 'OK', reply.int(#items) }

@@ -1,4 +1,4 @@
--- ff_tell_waiters: executions that wait for others are told how those ended (lib/awaited.lua). awaited is
+-- ff_tell_waiters: executions that wait for others are told how those ended (lib/wait_others.lua). awaited is
 -- "<partition>.<execution>", token names the wait. Those for which that was enough go on, in this call. What was told
 -- before, or belongs to a wait that is over, changes nothing. told is how many were told something new.
 -- Flags:   allow-oom
@@ -10,7 +10,7 @@
 local function ff_tell_waiters(ctx, q)
   local items = q.items
   for i = 1, #items do
-    if not awaited.valid(items[i].token) then return reply.err('invalid_input', 'items: token: of a wait') end
+    if not wait_others.valid(items[i].token) then return reply.err('invalid_input', 'items: token: of a wait') end
   end
 
   local told = 0

@@ -65,7 +65,7 @@ local function ff_wait_children(ctx, argv)
     if fence.released(c, f, 'u') then return reply.already('0', '') end -- and the suspension followed
     return answer
   end
-  local known = redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
+  local known = redis.call('HGET', keys.steps(ctx.r, f.id), wait_children.step(q.name))
   if known then return reply.ok('1', known) end
   if #q.items == 0 then return reply.ok('0', '') end
   local h, founded = ff_wait.found(ctx, c, f.id)
@@ -74,16 +74,16 @@ local function ff_wait_children(ctx, argv)
   if not new then return refused end
   answer = new > 0 and ff_wait.refuse(ctx, h, h.id)
   if answer then return answer end
-  local had = wait.listed(ctx, f.id, q.name)
+  local had = wait_children.listed(ctx, f.id, q.name)
   if had + new > 1000 then return reply.err('fan_in_too_large', '1000') end
-  answer = wait.room(ctx, c, f.id, q.name, had + new)
+  answer = wait_children.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
   if founded then ff_wait.open(ctx, h, f.id) end
-  wait.fresh(ctx, c, f.id, q.name)
+  wait_children.fresh(ctx, c, f.id, q.name)
   ff_wait.list(ctx, q.items, f.id)
   if new > 0 then member.write(ctx, h, q.items, f.id) end
-  wait.make(ctx, f.id, q)
+  wait_children.make(ctx, f.id, q)
   flow.apply(ctx)
   create.close(ctx)
   return reply.ok('0', '')

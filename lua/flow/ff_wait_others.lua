@@ -1,6 +1,6 @@
 -- ff_wait_others: the holder is about to wait for executions that it did not make. They are put on the list of the
 -- wait of this name, with how they ended if they have (mark and attempt; '.' for open ones), and the open ones are
--- told by the outbox who waits (lib/awaited.lua). More of the same wait may follow, and children of it
+-- told by the outbox who waits (lib/wait_others.lua). More of the same wait may follow, and children of it
 -- (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and rest are as for
 -- ff_wait_children. Those that are on the list already stay as they are. An open one with the attempt 1 is
 -- cancelled when nobody waits for it any more.
@@ -15,7 +15,7 @@ local ff_others = {}
 -- own tells of what it would wait for itself, or nil.
 function ff_others.own(ctx, items, id)
   for i = 1, #items do
-    local partition, other = awaited.whole(items[i].execution)
+    local partition, other = wait_others.whole(items[i].execution)
     if other == id and partition == string.match(ctx.r, '(%d+)}$') then
       return reply.err('self_referencing_edge', items[i].node)
     end
@@ -48,25 +48,25 @@ local function ff_wait_others(ctx, q)
     return answer
   end
   -- and it is over
-  if redis.call('HEXISTS', keys.steps(ctx.r, f.id), wait.step(q.name)) == 1 then return reply.already('0') end
+  if redis.call('HEXISTS', keys.steps(ctx.r, f.id), wait_children.step(q.name)) == 1 then return reply.already('0') end
   local new = ff_others.new(ctx, f.id, q)
-  local count = wait.listed(ctx, f.id, q.name) + #new
+  local count = wait_children.listed(ctx, f.id, q.name) + #new
   if count > 1000 then return reply.err('fan_in_too_large', '1000') end
-  answer = wait.room(ctx, c, f.id, q.name, count)
+  answer = wait_children.room(ctx, c, f.id, q.name, count)
   if answer then return answer end
 
-  wait.fresh(ctx, c, f.id, q.name)
+  wait_children.fresh(ctx, c, f.id, q.name)
   local key, fields = keys.children(ctx.r, f.id), {}
-  redis.call('HSETNX', key, 'others', awaited.token(c))
+  redis.call('HSETNX', key, 'others', wait_others.token(c))
   local token = redis.call('HGET', key, 'others')
   for i = 1, #new do
     local x = new[i]
     local attempt = x.attempt and reply.int(x.attempt) or ''
     fields[#fields + 1], fields[#fields + 2] = x.execution, x.mark .. ',' .. attempt .. ',' .. x.node
-    if x.mark == '.' then awaited.expect(ctx, x.execution, f.id, token) end
+    if x.mark == '.' then wait_others.expect(ctx, x.execution, f.id, token) end
   end
   if #fields > 0 then redis.call('HSET', key, unpack(fields)) end
-  wait.make(ctx, f.id, q)
+  wait_children.make(ctx, f.id, q)
   flow.apply(ctx)
   return reply.ok(reply.int(count))
 end

@@ -96,7 +96,7 @@ end
 
 -- notice tells whether one notice of the outbox can be understood.
 local function notice(kind, text)
-  if kind == 'a' or kind == 'n' or kind == 'k' or kind == 'w' then return awaited.notice(kind, text) ~= nil end
+  if kind == 'a' or kind == 'n' or kind == 'k' or kind == 'w' then return wait_others.notice(kind, text) ~= nil end
   local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
   if not name or not args.id(id) then return false end
   if kind == 'q' then

@@ -51,7 +51,7 @@ function chain.go(ctx, c, f, input)
   if c.frames_attempt and tonumber(c.frames_attempt) < kept then record.clear(ctx, id, 'frames_attempt') end
   redis.call('HDEL', keys.attempts(ctx.r, id), 'progress')
   if c.step_bytes then steps.clear(ctx, id) end
-  awaited.leave(ctx, c, id)
+  wait_others.leave(ctx, c, id)
   if c.flow or c.children_wait then redis.call('UNLINK', keys.children(ctx.r, id)) end
   local begins = reply.int(core.started(c) + 1)
   record.set(ctx, id, 'state', 'R1f', 'links', count .. ',' .. begins .. ',' .. reply.int(kept),

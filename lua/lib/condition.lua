@@ -4,7 +4,7 @@
 --   C n kind name waitpoint...        n distinct w waitpoints, s signals or c sources, by name ('' takes any)
 --   G need node...                    that many of the nodes
 --   M mailbox                         a message of a mailbox
---   K                                 enough of the children that the execution made have ended (lib/wait.lua)
+--   K                                 enough of the children that the execution made have ended (lib/wait_children.lua)
 --   O                                 an operator only      T    the timeout only: these stand alone
 -- Waitpoints are numbered as the suspension lists them. What satisfied a part is a token of that part alone, so
 -- two counts never share, and the tree is computed from its leaves.

@@ -127,14 +127,14 @@ end
 function flow.child(ctx, e, id)
   local children = keys.children(ctx.r, id)
   local c = core.read(ctx, id)
-  local w, old, _, node = wait.parse(c.children_wait), group.record(redis.call('HGET', children, e.id))
+  local w, old, _, node = wait_children.parse(c.children_wait), group.record(redis.call('HGET', children, e.id))
   if not c.state or old ~= '.' and old ~= '~' then return end
   redis.call('HSET', children, e.id, e.outcome .. ',' .. e.attempt .. ',' .. node)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
-  local now = wait.count(w, e.outcome)
+  local now = wait_children.count(w, e.outcome)
   -- nobody waits any more, and its end has said what becomes of the others
   if now and core.terminal(c) then w.after = 'run' end
-  record.set(ctx, id, 'children_wait', wait.text(w))
+  record.set(ctx, id, 'children_wait', wait_children.text(w))
   if not now or c.flow and graph.barred(ctx, c.flow) then return end
   if core.suspended(c) then
     suspension.enough(ctx, c, id)
@@ -218,7 +218,7 @@ local function needed(ctx, id, owner, from)
       local other, waits = string.sub(list[i], 2), string.byte(list[i], 1) == 119
       if other ~= owner then
         local c = core.read(ctx, other)
-        local state = waits and wait.parse(c.children_wait) or links.group(ctx, other)
+        local state = waits and wait_children.parse(c.children_wait) or links.group(ctx, other)
         if state and not waits and group.watches(state) then state = nil end
         if c.state and not graph.outcomes[c.state] and state and (state.state == 'p' or state.state == 'm') then
           return true
@@ -257,7 +257,7 @@ function upstreams.open(ctx, id) return open(ctx, links.edges(ctx, id)) end
 function children.open(ctx, id, flow_id)
   local v = redis.call('HGETALL', keys.children(ctx.r, id))
   ctx.moves.nodes = ctx.moves.nodes - 1 - math.floor(#v / 32)
-  return wait.open(ctx, v, flow_id)
+  return wait_children.open(ctx, v, flow_id)
 end
 
 function children.one(ctx, id, child) return group.record(redis.call('HGET', keys.children(ctx.r, id), child)) end

@@ -5,7 +5,7 @@
 -- was admitted by quotas, is told to them through the outbox, in the same call: entries "q <name> <execution> <epoch>
 -- <1 if it ran>" and, of what failed or was cancelled or expired, for its budgets "b <name> <execution> <outcome>
 -- <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0".
--- Notices to other executions are in lib/awaited.lua.
+-- Notices to other executions are in lib/wait_others.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'

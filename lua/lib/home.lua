@@ -30,7 +30,7 @@ home.places = {
     return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
   end },
   S = { index = 'parked', key = keys.parked, score = function(ctx, _, id)
-    local since = waits.of(ctx, id).u.created_at
+    local since = wait_record.of(ctx, id).u.created_at
     return since and args.int(since, 0, 9007199254740991) and since or nil
   end },
   T = { index = 'done', key = keys.done, timer = timers.done, take = function() end,

@@ -107,13 +107,13 @@ function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded atte
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
 function keys.keyed(r, id) return r .. ':y:' .. id end     -- string: who has a key of callers (keyed)
 function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
--- string: the current or last suspension, and the waitpoints (waits)
+-- string: the current or last suspension, and the waitpoints (wait_record)
 function keys.waits(r, id) return r .. ':u:' .. id end
 function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.messages(r, id) return r .. ':mb:' .. id end -- list: messages that nobody has received (mailbox)
 function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a message is known again by -> its number
--- hash: who waits for it, as partition and id -> token (awaited)
+-- hash: who waits for it, as partition and id -> token (wait_others)
 function keys.awaiting(r, id) return r .. ':aw:' .. id end
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel

@@ -27,7 +27,7 @@ local layout = {
   'flow', 'fl',
   'node', 'nd',
   'upstreams', 'g', -- how many it depends on (lib/links.lua)
-  'children_wait', 'wt', -- wait for children (lib/wait.lua)
+  'children_wait', 'wt', -- wait for children (lib/wait_children.lua)
   'has_inputs', 'ip', -- 1 = has named inputs
   'start_delay', 'dd', -- delay in ms once it may run
   'frames_attempt', 'fa', -- attempt that has frames
@@ -62,7 +62,7 @@ local layout = {
   -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
   'links', 'lk',
   'replaced', 'rd', -- how often another submit under the key that debounces it has replaced what it was submitted with
-  'awaited', 'aw', -- 1 = others wait for its end (awaited)
+  'awaited', 'aw', -- 1 = others wait for its end (wait_others)
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 

@@ -116,7 +116,7 @@ function root.leave(answer)
   local ctx = root.current
   root.current = nil
   if ctx and answer[1] == 1 then
-    if ctx.cache.waited then waits.flush(ctx) end
+    if ctx.cache.waited then wait_record.flush(ctx) end
     if ctx.cache.linked then links.flush(ctx) end
     if ctx.cache.dirty or ctx.cache.spliced or ctx.cache.written then record.flush(ctx) end
     if ctx.note and answer[2] == 'OK' then trail.add(ctx) end

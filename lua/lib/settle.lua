@@ -45,7 +45,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   indexes.done(ctx, id, c.route, c.retention, code, c.key)
   if code ~= 'T1' then indexes.unsuccessful(ctx, id) end
-  awaited.ended(ctx, c, id, code)
+  wait_others.ended(ctx, c, id, code)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
@@ -70,7 +70,7 @@ function settle.complete(ctx, c, id, result)
   indexes.unhold(ctx, c.session, id)
   if ctx.gates then gate.leave(ctx, c.route, id, c.epoch, '1') end
   indexes.done(ctx, id, c.route, c.retention, 'T1', c.key)
-  awaited.ended(ctx, c, id, 'T1')
+  wait_others.ended(ctx, c, id, 'T1')
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.flow then
     ctx.moves.members = (ctx.moves.members or 0) + 1
@@ -207,7 +207,7 @@ local function escalate(ctx, c, id, u)
   record.clear(ctx, id, 'suspension_deadline')
   local was = u.reason
   u.timeout_at, u.behaviour = nil, nil
-  waits.set(ctx, id, { 'reason', 'waiting_for_operator_review', 'first_reason', was })
+  wait_record.set(ctx, id, { 'reason', 'waiting_for_operator_review', 'first_reason', was })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
@@ -238,7 +238,7 @@ function settle.timeout(ctx, c, id)
     suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout',
       delay = 0,
       open = u.behaviour == 'auto_resume_open',
-      signal = g and inbox.encode(g, '') })
+      signal = g and signals.encode(g, '') })
     return
   end
   local cancel = u.behaviour == 'cancel'

@@ -31,10 +31,10 @@ suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume
   auto_resume_with_timeout_signal = true, auto_resume_open = true,
   escalate = true }
 
--- read returns the record of the current suspension or the last one; empty when there never was one. waits.set
+-- read returns the record of the current suspension or the last one; empty when there never was one. wait_record.set
 -- changes it.
 function suspension.read(ctx, id)
-  return waits.of(ctx, id).u
+  return wait_record.of(ctx, id).u
 end
 
 -- holder is what a suspension keeps of the fence that it was made under: no epoch is given twice.
@@ -80,15 +80,15 @@ end
 -- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its
 -- length.
 function suspension.outcome(ctx, id, u)
-  local signals = inbox.taken(ctx, id, u)
+  local taken = signals.taken(ctx, id, u)
   local out = { table.concat({ u.name or '', u.cause or '', u.id or '', u.closed_at or '', u.timeout_at or '',
     u.closing_signal or '', u.resumed_by or '', u.why or '',
-    reply.int(#signals) }, US) }
-  for i = 1, #signals do
+    reply.int(#taken) }, US) }
+  for i = 1, #taken do
     out[#out + 1] = US
-    out[#out + 1] = reply.int(#signals[i])
+    out[#out + 1] = reply.int(#taken[i])
     out[#out + 1] = ':'
-    out[#out + 1] = signals[i]
+    out[#out + 1] = taken[i]
   end
   return table.concat(out)
 end
@@ -119,7 +119,7 @@ end
 -- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints
 -- no longer share anything with it.
 function suspension.replace(ctx, c, id, u, kept)
-  local all, points = waits.of(ctx, id), {}
+  local all, points = wait_record.of(ctx, id), {}
   if kept then
     record.set(ctx, id, 'step_bytes', kept.total)
     local attempt, at, took = suspension.span(ctx, all.u)
@@ -130,11 +130,11 @@ function suspension.replace(ctx, c, id, u, kept)
     for i = 1, #list do points[list[i]] = waitpoint.read(ctx, id, list[i]) end
     history.push(ctx, id, suspension.events(c, all.u))
     redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
-    inbox.fade(ctx, id)
+    signals.fade(ctx, id)
   end
   all.u = u
   for wid, w in pairs(points) do waitpoint.save(ctx, id, wid, w) end
-  waits.touch(ctx, id)
+  wait_record.touch(ctx, id)
 end
 
 -- reopen makes the waitpoints of a suspension that the handler had opened, and knows by a step, pending again, for at
@@ -145,7 +145,7 @@ local function reopen(ctx, id, u)
     local w = waitpoint.step(ctx, id, list[i]) and waitpoint.read(ctx, id, list[i])
     if w and w.state == 'a' then open[list[i]] = w end
   end
-  local bytes = inbox.unread(ctx, id, u, open)
+  local bytes = signals.unread(ctx, id, u, open)
   for wid, w in pairs(open) do waitpoint.reopen(ctx, id, wid, w, bytes[wid]) end
 end
 
@@ -167,10 +167,10 @@ function suspension.shut(ctx, c, id, u, e)
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it
     if u.has_matched then redis.call('UNLINK', keys.matched(ctx.r, id)) end
     u.has_matched, u.timeout_signal = nil, e.signal
-    inbox.fade(ctx, id)
+    signals.fade(ctx, id)
     u.matched, u.matched_bytes = e.signal and '1' or '0', e.signal and reply.int(#e.signal) or '0'
   end
-  waits.touch(ctx, id)
+  wait_record.touch(ctx, id)
   local closed = 0
   for i = 1, #list do
     local w = e.known and e.known[list[i]] or waitpoint.read(ctx, id, list[i])
@@ -206,20 +206,20 @@ end
 -- step that remembers what that told.
 function suspension.answer(ctx, id, wid, w)
   if w.signals == '0' then return '' end
-  local log, text, person = inbox.log(ctx, id, wid, 0, 1000), nil, false
+  local log, text, person = signals.log(ctx, id, wid, 0, 1000), nil, false
   for i = 1, #log do
-    local g = inbox.decode(log[i])
+    local g = signals.decode(log[i])
     local page = decided(g.key)
-    if (page or not waitpoint.open(w)) and inbox.stood(g.effect) and (not text or page and not person) then
+    if (page or not waitpoint.open(w)) and signals.stood(g.effect) and (not text or page and not person) then
       text, person = log[i], page
     end
   end
-  if not text or inbox.decode(text).payload ~= '' then return text or '' end
+  if not text or signals.decode(text).payload ~= '' then return text or '' end
   local u, sid = suspension.read(ctx, id), string.sub(text, 1, 36)
   if w.suspension ~= u.id then
     return remembered(redis.call('HGET', keys.steps(ctx.r, id), suspension.memo .. w.key), sid) or text
   end
-  local taken = inbox.taken(ctx, id, u)
+  local taken = signals.taken(ctx, id, u)
   for i = 1, #taken do
     if string.sub(taken[i], 1, 36) == sid then return taken[i] end
   end
@@ -233,8 +233,8 @@ end
 
 -- over ends a wait for children that goes on no longer.
 function suspension.over(ctx, id, u)
-  local w = condition.of_children(u.condition) and wait.parse(record.read(ctx, id).children_wait)
-  if w then wait.over(ctx, id, w) end
+  local w = condition.of_children(u.condition) and wait_children.parse(record.read(ctx, id).children_wait)
+  if w then wait_children.over(ctx, id, w) end
 end
 
 -- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is
@@ -308,7 +308,7 @@ function suspension.came(ctx, c, id, op, box, e)
   if condition.complete(state, nodes) then
     suspension.resume(ctx, c, id, u, e)
   else
-    waits.touch(ctx, id)
+    wait_record.touch(ctx, id)
   end
 end
 

@@ -1,7 +1,7 @@
 -- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints
--- of an execution are in one record (waits), so one of another execution cannot even be named. A record is its parts
--- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last
--- closed reason bytes.
+-- of an execution are in one record (wait_record), so one of another execution cannot even be named. A record is its
+-- parts joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched
+-- last closed reason bytes.
 -- States: p pending, a active, c closed, x expired.
 local waitpoint = {}
 
@@ -34,8 +34,8 @@ function waitpoint.decode(text, u)
     activated = activated, expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '',
     reason = '', bytes = '0' }
   if rest <= #text then
-    local signals, matched, last, closed, reason, bytes = string.match(text, six, rest)
-    w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = signals or '', matched or '', last or '', closed or '',
+    local came, matched, last, closed, reason, bytes = string.match(text, six, rest)
+    w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = came or '', matched or '', last or '', closed or '',
       reason or '',
         bytes or ''
   end
@@ -71,14 +71,14 @@ end
 
 -- read returns one waitpoint of an execution, or nil.
 function waitpoint.read(ctx, id, wid)
-  local all = waits.of(ctx, id)
+  local all = wait_record.of(ctx, id)
   local text = all.points[wid]
   return text and waitpoint.decode(text, all.u) or nil
 end
 
 -- all returns every waitpoint of an execution by its id; there are at most most_kept and a few.
 function waitpoint.all(ctx, id)
-  local all, out = waits.of(ctx, id), {}
+  local all, out = wait_record.of(ctx, id), {}
   for wid, text in pairs(all.points) do out[wid] = waitpoint.decode(text, all.u) end
   return out
 end
@@ -126,9 +126,9 @@ end
 function waitpoint.room(c) return tonumber(c.open_waitpoints or '0') < most_open end
 
 function waitpoint.save(ctx, id, wid, w)
-  local all = waits.of(ctx, id)
+  local all = wait_record.of(ctx, id)
   all.points[wid] = waitpoint.encode(w, all.u)
-  waits.touch(ctx, id)
+  wait_record.touch(ctx, id)
 end
 
 -- index files an open waitpoint under its token key: who rotates keys must know until when tokens are needed.
@@ -184,7 +184,7 @@ end
 -- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep. Called
 -- where waitpoints are made; those named in keep stay.
 function waitpoint.prune(ctx, id, keep)
-  if #waits.ids(ctx, id) <= most_kept then return end
+  if #wait_record.ids(ctx, id) <= most_kept then return end
   local closed = {}
   for wid, w in pairs(waitpoint.all(ctx, id)) do
     if not waitpoint.open(w) and not keep[wid] then closed[#closed + 1] = { id = wid, at = tonumber(w.closed) or 0 } end
@@ -194,18 +194,18 @@ function waitpoint.prune(ctx, id, keep)
     return a.id < b.id
   end)
   for i = 1, #closed - most_kept / 2 do
-    waits.of(ctx, id).points[closed[i].id] = nil
-    inbox.forget(ctx, id, closed[i].id)
-    waits.touch(ctx, id)
+    wait_record.of(ctx, id).points[closed[i].id] = nil
+    signals.forget(ctx, id, closed[i].id)
+    wait_record.touch(ctx, id)
   end
 end
 
 -- purge removes everything that is stored about an execution's waitpoints and suspensions.
 function waitpoint.purge(ctx, id)
-  local r, ids = ctx.r, waits.ids(ctx, id)
+  local r, ids = ctx.r, wait_record.ids(ctx, id)
   local gone = {}
   for i = 1, #ids do gone[2 * i - 1], gone[2 * i] = keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i]) end
   for first = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, first, math.min(first + 499, #gone))) end
   redis.call('UNLINK', keys.satisfied(r, id), keys.matched(r, id))
-  waits.forget(ctx, id)
+  wait_record.forget(ctx, id)
 end

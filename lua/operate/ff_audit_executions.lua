@@ -1,7 +1,7 @@
 -- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state
 -- names, and the place in it; whether it is among the unsuccessful ones; the one alarm; the grant; the open
 -- waitpoints, among the pending ones and under their token key; the session of a held one; the row of its route; its
--- key; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or
+-- key; the edges, group and children of a member of a flow (lib/audit_members.lua). With repair 1 what is missing or
 -- misplaced is put right. Entries that no record names are found by ff_audit_index. It may look at fewer than it was
 -- given, and answers at how many; a code is '' for an id without a core.
 -- Flags:   allow-oom
@@ -149,7 +149,7 @@ end
 function ff_audit.waitpoints(ctx, c, id)
   if not c.had_waits and not c.open_waitpoints then return 0 end
   local count, opened = 0, 0
-  for wid, text in pairs(waits.of(ctx, id).points) do
+  for wid, text in pairs(wait_record.of(ctx, id).points) do
     local state = string.sub(text, 1, 2)
     if state == 'p\31' or state == 'a\31' then
       opened = opened + 1
@@ -224,9 +224,9 @@ function ff_audit.execution(ctx, c, id)
     record.clear(ctx, id, 'awaited')
   end
   local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)
-  if c.flow then return cost + joined.look(ctx, c, id) end
+  if c.flow then return cost + audit_members.look(ctx, c, id) end
   if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
-  if c.children_wait then return cost + joined.alone(ctx, c, id) end
+  if c.children_wait then return cost + audit_members.alone(ctx, c, id) end
   return cost
 end
 

@@ -49,7 +49,7 @@ end
 function ff_keys.look(ctx, area, id, of)
   if area == 'y' then return ff_keys.keyed(ctx, id) end
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
-  local waitpoint_gone = (area == 'g' or area == 'gd') and not waits.of(ctx, id).points[of]
+  local waitpoint_gone = (area == 'g' or area == 'gd') and not wait_record.of(ctx, id).points[of]
   local flag = ff_keys.flags[area]
   local owner = ff_keys.flows[area] and keys.flow or keys.core
   local known = redis.call('EXISTS', owner(ctx.r, id)) == 1

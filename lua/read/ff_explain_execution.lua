@@ -96,7 +96,7 @@ function ff_explain.suspension(ctx, c, id)
   end
   local list = suspension.list(u)
   for i = 1, #list do
-    local record = waits.of(ctx, id).points[list[i]]
+    local record = wait_record.of(ctx, id).points[list[i]]
     if record then points[#points + 1], points[#points + 2] = list[i], waitpoint.whole(record, u) end
   end
   return fields, points

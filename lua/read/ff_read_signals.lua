@@ -9,8 +9,8 @@
 local function ff_read_signals(ctx, q)
   local id, wid = q.id, q.waitpoint
   if not core.read(ctx, id).state then return purge.missing(ctx, id) end
-  if not waits.of(ctx, id).points[wid] then return reply.err('waitpoint_not_found') end
-  local list, kept = inbox.log(ctx, id, wid, q.offset, 100)
+  if not wait_record.of(ctx, id).points[wid] then return reply.err('waitpoint_not_found') end
+  local list, kept = signals.log(ctx, id, wid, q.offset, 100)
   local out = { 1, 'OK', reply.int(kept), reply.int(#list) }
   for i = 1, #list do out[#out + 1] = list[i] end
   return out

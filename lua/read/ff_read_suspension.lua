@@ -19,7 +19,9 @@ local function ff_read_suspension(ctx, q)
   end
   reply.add(out, fields, 2)
   local all = {}
-  for wid, text in pairs(waits.of(ctx, id).points) do all[#all + 1], all[#all + 2] = wid, waitpoint.whole(text, u) end
+  for wid, text in pairs(wait_record.of(ctx, id).points) do
+    all[#all + 1], all[#all + 2] = wid, waitpoint.whole(text, u)
+  end
   reply.add(out, all, 2)
   local members = {}
   for i = 1, #all, 2 do members[#members + 1] = id .. ':' .. all[i] end

@@ -15,7 +15,7 @@ function ff_approve.find(ctx, id, which, g)
   if w then return which, w end
   local wid = nil
   for other, o in pairs(waitpoint.all(ctx, id)) do
-    if o.key == which and signal.known(ctx, id, other, g) then return other, o end
+    if o.key == which and delivery.known(ctx, id, other, g) then return other, o end
     if o.key == which and (not w or waitpoint.open(o)
       or (not waitpoint.open(w) and tonumber(o.closed) > tonumber(w.closed))) then
       wid, w = other, o
@@ -28,7 +28,7 @@ local function ff_approve_waitpoint(ctx, argv)
   local id, which = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'execution id') end
   if not waitpoint.key(which) then return reply.err('invalid_input', 'waitpoint: its id or its key') end
-  local g, bad = signal.parse(argv, 4)
+  local g, bad = delivery.parse(argv, 4)
   if not g then return bad end
   if g.source_type ~= 'operator' or g.source == '' then
     return reply.err('invalid_input', 'source: an operator who is named')
@@ -36,7 +36,7 @@ local function ff_approve_waitpoint(ctx, argv)
   if not core.read(ctx, id).state then return purge.missing(ctx, id) end
   local wid, w = ff_approve.find(ctx, id, which, g)
   if not w then return reply.err('waitpoint_not_found', which) end
-  local answer = signal.deliver(ctx, id, wid, w, g)
+  local answer = delivery.deliver(ctx, id, wid, w, g)
   flow.apply(ctx)
   return answer
 end

@@ -13,17 +13,17 @@ local function ff_deliver_signal(ctx, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end
   if not token.hex(digest, 64) then return reply.err('invalid_token') end
-  local g, bad = signal.parse(argv, 5)
+  local g, bad = delivery.parse(argv, 5)
   if not g then return bad end
-  waits.load(ctx, id)
+  wait_record.load(ctx, id)
   local w = waitpoint.read(ctx, id, wid)
   bad = token.verify(ctx, w, digest)
   if bad then
     if bad[2] ~= 'hmac_secret_not_initialized' then token.refused(ctx, id, wid) end
     return bad
   end
-  local answer = signal.deliver(ctx, id, wid, w, g)
-  if answer[2] == 'OK' and not inbox.stood(answer[4]) then ctx.note = nil end -- it counts for nothing
+  local answer = delivery.deliver(ctx, id, wid, w, g)
+  if answer[2] == 'OK' and not signals.stood(answer[4]) then ctx.note = nil end -- it counts for nothing
   flow.apply(ctx)
   return answer
 end

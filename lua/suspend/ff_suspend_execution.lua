@@ -95,7 +95,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
   suspension.replace(ctx, c, id, u, kept)
-  signal.apply(ctx, id, u, q.list, q.bound, plan)
+  delivery.apply(ctx, id, u, q.list, q.bound, plan)
   local known = {}
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
@@ -112,13 +112,13 @@ end
 -- second result is an error.
 function ff_suspend.children(ctx, c, f, q, kept)
   if not condition.of_children(q.condition) then return nil end
-  local w = wait.parse(c.children_wait)
+  local w = wait_children.parse(c.children_wait)
   if not w or w.state == 'd' or redis.call('HGET', keys.children(ctx.r, f.id), 'name') ~= q.name then
     return nil, reply.err('invalid_resume_condition', 'children: none were made for a wait of this name')
   end
-  local full = wait.room(ctx, c, f.id, q.name, w.children, kept and 1 or 0)
+  local full = wait_children.room(ctx, c, f.id, q.name, w.children, kept and 1 or 0)
   if full then return nil, full end
-  return wait.tally(ctx, f.id, w)
+  return wait_children.tally(ctx, f.id, w)
 end
 
 -- fresh is how many waitpoints a call makes, or takes up again.
@@ -159,7 +159,7 @@ local function ff_suspend_execution(ctx, q)
   local c = core.read(ctx, f.id)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
-  if not c.had_waits then waits.none(ctx, f.id) end
+  if not c.had_waits then wait_record.none(ctx, f.id) end
   local plan, kept, last, kids
   if c.had_waits then
     last = suspension.read(ctx, f.id)
@@ -168,15 +168,15 @@ local function ff_suspend_execution(ctx, q)
   end
   kids, answer = ff_suspend.children(ctx, c, f, q, kept)
   if answer then return answer end
-  plan = suspension.early(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound),
+  plan = suspension.early(ctx, c, f.id, nodes, delivery.replay(ctx, f.id, nodes, q.list, q.bound),
     kids and kids.state == 'd')
-  if plan.bytes > signal.most_taken then
+  if plan.bytes > delivery.most_taken then
     return reply.err('signal_limit_exceeded',
       'bytes of the signals that came before the wait and that it takes: at most 262144')
   end
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
 
-  if kids then record.set(ctx, f.id, 'children_wait', wait.text(kids)) end
+  if kids then record.set(ctx, f.id, 'children_wait', wait_children.text(kids)) end
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
   local fresh = ff_suspend.fresh(q)
   local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)

@@ -130,7 +130,7 @@ function ff_tick_do.done(ctx, id, n)
   local c = core.read(ctx, id)
   n.touched = n.touched + math.floor(math.min(200, core.started(c)) / 4)
   if c.flow then n.touched = n.touched + 1 end
-  if c.had_waits then n.touched = n.touched + math.floor(#waits.ids(ctx, id) / 4) end
+  if c.had_waits then n.touched = n.touched + math.floor(#wait_record.ids(ctx, id) / 4) end
   if not c.state or not core.terminal(c) then
     redis.call('ZREM', keys.done(ctx.r), id)
     redis.call('ZREM', keys.unsuccessful(ctx.r), id)

@@ -1,5 +1,5 @@
--- signal: delivery to a waitpoint, pending or active, by a holder of its token or by an operator.
-local signal = {}
+-- delivery: signals reach a waitpoint, pending or active, by a holder of its token or by an operator.
+local delivery = {}
 
 local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 },
   { field = 'source_type', most = 64 },
@@ -8,11 +8,11 @@ local encodings = { json = true, utf8 = true, bytes = true }
 local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 262144, 10000, 262144
 
 -- most_taken is how many bytes the signals may have that the condition of a wait takes.
-signal.most_taken = matched_bytes
+delivery.most_taken = matched_bytes
 
 -- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation,
 -- idempotency key, ttl, created, encoding, payload.
-function signal.parse(argv, i)
+function delivery.parse(argv, i)
   local g = { id = argv[i], name = argv[i + 1], category = argv[i + 2], source_type = argv[i + 3], source = argv[i + 4],
     correlation = argv[i + 5], key = argv[i + 6], ttl = args.int(argv[i + 7], 0, 604800000),
     created = argv[i + 8], encoding = argv[i + 9], payload = argv[i + 10] }
@@ -39,20 +39,20 @@ function signal.parse(argv, i)
 end
 
 -- known tells whether a signal was brought to a waitpoint before.
-function signal.known(ctx, id, wid, g) return inbox.delivered(ctx, id, wid, g) ~= nil end
+function delivery.known(ctx, id, wid, g) return signals.delivered(ctx, id, wid, g) ~= nil end
 
 -- repeated answers a delivery that was made before: the first one's id and effect, and what became of the waitpoint.
-function signal.repeated(ctx, id, wid, w, g)
+function delivery.repeated(ctx, id, wid, w, g)
   if w.signals == '0' then return nil end -- nothing was brought to it yet
-  local first, effect, expiry = inbox.delivered(ctx, id, wid, g)
+  local first, effect, expiry = signals.delivered(ctx, id, wid, g)
   if not first or (not waitpoint.open(w) and tonumber(expiry) <= ctx.now and first ~= g.id) then return nil end
   return reply.already(first, effect, w.state)
 end
 
 -- buffer keeps a signal for a waitpoint that nobody waits on yet.
 local function buffer(ctx, id, wid, w, g)
-  g.effect = inbox.buffered
-  local text = inbox.encode(g, g.payload)
+  g.effect = signals.buffered
+  local text = signals.encode(g, g.payload)
   local count, bytes = 0, #text -- as a condition counts them, so that what is buffered never overflows one
   for _, other in pairs(waitpoint.all(ctx, id)) do
     if other.state == 'p' then
@@ -62,7 +62,7 @@ local function buffer(ctx, id, wid, w, g)
   end
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
   if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
-  inbox.keep(ctx, id, wid, w, g, text)
+  signals.keep(ctx, id, wid, w, g, text)
   record.set(ctx, id, 'last_signal', g.order)
   w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
@@ -108,7 +108,7 @@ local function evaluate(ctx, c, id, wid, w, g)
         table.concat(condition.wanted(nodes, at), ', '))
   end
   g.effect = effect
-  local text = inbox.encode(g, g.payload)
+  local text = signals.encode(g, g.payload)
   local bytes = tonumber(u.matched_bytes or '0') + #text
   if #added > 0 and bytes > matched_bytes then
     return reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
@@ -119,7 +119,7 @@ local function evaluate(ctx, c, id, wid, w, g)
     u.matched, u.matched_bytes = reply.int(tonumber(u.matched or '0') + 1), reply.int(bytes)
     w.matched = reply.int(tonumber(w.matched) + 1)
   end
-  inbox.keep(ctx, id, wid, w, g, text, #added > 0 and u)
+  signals.keep(ctx, id, wid, w, g, text, #added > 0 and u)
   w.signals, w.last = reply.int(tonumber(w.signals) + 1), ctx.t
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
@@ -139,8 +139,8 @@ local function evaluate(ctx, c, id, wid, w, g)
 end
 
 -- deliver takes a checked signal to a waitpoint whose token was verified, or that an operator named.
-function signal.deliver(ctx, id, wid, w, g)
-  local again = signal.repeated(ctx, id, wid, w, g)
+function delivery.deliver(ctx, id, wid, w, g)
+  local again = delivery.repeated(ctx, id, wid, w, g)
   if again then return again end
   local c = core.read(ctx, id)
   if core.terminal(c) then return reply.err('target_not_signalable', c.state) end
@@ -160,16 +160,16 @@ local function buffered(ctx, id, list, bound, plan)
   for at = 1, #list do
     local w = bound[at]
     if w.state ~= 'a' and w.signals ~= '0' then
-      local inside = inbox.within(ctx, id, list[at])
+      local inside = signals.within(ctx, id, list[at])
       local entries = #inside == 0 and redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1) or {}
       for i = 1, #inside do entries[i] = inside[i].text end
       plan.signals, logs = plan.signals + #entries, logs + 1
       plan.logs[at] = { inside = inside, entries = entries, changed = {}, matched = 0 }
       for i = 1, #entries do
-        local g = inbox.read(entries[i])
+        local g = signals.read(entries[i])
         g.at, g.i = at, i
         -- Else it cannot be read, or an earlier wait has passed it over.
-        if g.id and string.sub(entries[i], g.from, g.upto - 1) == inbox.buffered then came[#came + 1] = g end
+        if g.id and string.sub(entries[i], g.from, g.upto - 1) == signals.buffered then came[#came + 1] = g end
       end
     end
   end
@@ -188,7 +188,7 @@ local nothing = { bytes = 0, signals = 0, satisfied = false }
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their
 -- records. It returns a plan without writing; satisfied is true when they suffice. Signals behind that stay as they
 -- are.
-function signal.replay(ctx, id, nodes, list, bound)
+function delivery.replay(ctx, id, nodes, list, bound)
   local some = false
   for at = 1, #list do some = some or bound[at].signals ~= '0' end
   if not some then return nothing end
@@ -202,14 +202,14 @@ function signal.replay(ctx, id, nodes, list, bound)
     local inside, text = #l.inside > 0, nil
     if #added > 0 then
       l.matched, plan.taken = l.matched + 1, plan.taken + 1
-      text = inbox.evaluated(g, effect, true)
+      text = signals.evaluated(g, effect, true)
       plan.bytes = plan.bytes + #text
       if not inside then plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text end
       for t = 1, #added do
         plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
       end
     end
-    g.text, g.effect = inside and text or inbox.evaluated(g, effect), effect
+    g.text, g.effect = inside and text or signals.evaluated(g, effect), effect
     l.changed[#l.changed + 1] = g
     if effect == 'resume_condition_satisfied' then
       plan.satisfied, plan.closer = true, g.id
@@ -231,10 +231,10 @@ local function relabel(key, changed)
   for i = 1, #changed do
     local g = changed[i]
     if g.key == '' then
-      updated[#updated + 1], updated[#updated + 2] = inbox.mark(g),
-        g.id .. ' ' .. g.effect .. ' ' .. inbox.expiry(g, tonumber(g.accepted))
+      updated[#updated + 1], updated[#updated + 2] = signals.mark(g),
+        g.id .. ' ' .. g.effect .. ' ' .. signals.expiry(g, tonumber(g.accepted))
     else
-      keyed[#keyed + 1], marks[#marks + 1] = g, inbox.mark(g)
+      keyed[#keyed + 1], marks[#marks + 1] = g, signals.mark(g)
     end
   end
   chunks(marks, function(first, ...)
@@ -263,7 +263,7 @@ end
 
 -- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied. u is
 -- the new suspension.
-function signal.apply(ctx, id, u, list, bound, plan)
+function delivery.apply(ctx, id, u, list, bound, plan)
   if not plan.logs then return end
   local r = ctx.r
   for at, l in pairs(plan.logs) do

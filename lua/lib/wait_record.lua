@@ -1,13 +1,13 @@
--- waits: the one string that holds what an execution waits for, and the only file that knows its layout: its current
--- or last suspension (suspension says which fields that has), its waitpoints by id (waitpoint says what is in one),
--- and small signals in the order in which they came (signal says which). Its Go twin is internal/record; a test holds
--- the two together. Read once a call, and written once, when the call ends:
+-- wait_record: the one string that holds what an execution waits for, and the only file that knows its layout: its
+-- current or last suspension (suspension says which fields that has), its waitpoints by id (waitpoint says what is in
+-- one), and small signals in the order in which they came (signals says which). Its Go twin is internal/record; a test
+-- holds the two together. Read once a call, and written once, when the call ends:
 --   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry>
 --   <signal>}]
 -- The nine are id name reason holder created_at timeout_at behaviour condition waitpoints, which most suspensions
 -- have; an absent one is empty. The last is "*n" if it lists the first n waitpoints. Other fields have a short name
 -- here. Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
-local waits = {}
+local wait_record = {}
 
 local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
 local meanings = { e = '\27', f = '\28', g = '\29' }
@@ -56,8 +56,8 @@ local function some(fields)
   return false
 end
 
--- signals reads the signals, which begin at a position.
-local function signals(text, at)
+-- arrived reads the signals, which begin at a position.
+local function arrived(text, at)
   local out = {}
   while true do
     local size, expiry, from = string.match(text, '^(%d+) (%d+) ()', at)
@@ -67,11 +67,11 @@ local function signals(text, at)
   end
 end
 
-function waits.decode(text)
+function wait_record.decode(text)
   local points, order, came = {}, {}, nil
   local behind = string.find(text, '\28\28', 1, true)
   if behind then
-    came = signals(text, behind + 2)
+    came = arrived(text, behind + 2)
     text = string.sub(text, 1, behind - 1)
   end
   local first = string.find(text, '\28', 1, true)
@@ -116,7 +116,7 @@ local function listed(u, points)
   return list
 end
 
-function waits.encode(w)
+function wait_record.encode(w)
   local u, points, out, n = w.u, w.points, {}, 0
   local list = listed(u, points) or {}
   if some(u) then
@@ -156,7 +156,7 @@ function waits.encode(w)
 end
 
 -- of returns what an execution waits for. Who changes it says so with touch.
-function waits.of(ctx, id)
+function wait_record.of(ctx, id)
   local all = ctx.cache.waits
   if not all then
     all = {}
@@ -165,55 +165,57 @@ function waits.of(ctx, id)
   local w = all[id]
   if not w then
     local text = redis.call('MGET', keys.waits(ctx.r, id))[1] -- a key of another type reads as none
-    w = text and waits.decode(text) or { u = {}, points = {} }
+    w = text and wait_record.decode(text) or { u = {}, points = {} }
     all[id] = w
   end
   return w
 end
 
 -- load reads what an execution waits for and its record with one command.
-function waits.load(ctx, id)
+function wait_record.load(ctx, id)
   local texts = redis.call('MGET', keys.waits(ctx.r, id), keys.core(ctx.r, id))
-  ctx.cache.waits, ctx.cache.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } },
+  ctx.cache.waits, ctx.cache.texts = { [id] = texts[1] and wait_record.decode(texts[1]) or { u = {}, points = {} } },
     { [id] = texts[2] }
 end
 
 -- none says that an execution waits for nothing yet, which its record tells, so that nobody reads.
-function waits.none(ctx, id)
+function wait_record.none(ctx, id)
   ctx.cache.waits = ctx.cache.waits or {}
   ctx.cache.waits[id] = ctx.cache.waits[id] or { u = {}, points = {} }
 end
 
 -- touch plans to write what changed.
-function waits.touch(ctx, id)
+function wait_record.touch(ctx, id)
   if not ctx.cache.waited then ctx.cache.waited = {} end
   ctx.cache.waited[id] = true
 end
 
 -- set changes fields of the suspension.
-function waits.set(ctx, id, fields)
-  local u = waits.of(ctx, id).u
+function wait_record.set(ctx, id, fields)
+  local u = wait_record.of(ctx, id).u
   for i = 1, #fields, 2 do u[fields[i]] = fields[i + 1] end
-  waits.touch(ctx, id)
+  wait_record.touch(ctx, id)
 end
 
 -- ids lists the waitpoints.
-function waits.ids(ctx, id)
+function wait_record.ids(ctx, id)
   local out = {}
-  for wid in pairs(waits.of(ctx, id).points) do out[#out + 1] = wid end
+  for wid in pairs(wait_record.of(ctx, id).points) do out[#out + 1] = wid end
   return out
 end
 
 -- forget removes everything.
-function waits.forget(ctx, id)
+function wait_record.forget(ctx, id)
   redis.call('UNLINK', keys.waits(ctx.r, id))
-  waits.of(ctx, id)
+  wait_record.of(ctx, id)
   ctx.cache.waits[id] = { u = {}, points = {} }
   if ctx.cache.waited then ctx.cache.waited[id] = nil end
 end
 
 -- flush hands what changed to the write at the end of the call.
-function waits.flush(ctx)
-  for id in pairs(ctx.cache.waited) do record.write(ctx, keys.waits(ctx.r, id), waits.encode(ctx.cache.waits[id])) end
+function wait_record.flush(ctx)
+  for id in pairs(ctx.cache.waited) do
+    record.write(ctx, keys.waits(ctx.r, id), wait_record.encode(ctx.cache.waits[id]))
+  end
   ctx.cache.waited = nil
 end

@@ -1,7 +1,7 @@
--- joined: what an audit compares of a member of a flow: its flow lists it, its group and its wait for children say
--- what the records of its edges say, it was told how its upstreams and children ended, and somebody will do what is
--- left to do about it.
-local joined = {}
+-- audit_members: what an audit compares of a member of a flow: its flow lists it, its group and its wait for children
+-- say what the records of its edges say, it was told how its upstreams and children ended, and somebody will do what
+-- is left to do about it.
+local audit_members = {}
 
 -- due tells whether a piece of work is in the backlog, or planned by this call.
 local function due(ctx, kind, id)
@@ -177,7 +177,7 @@ end
 -- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the
 -- handler, so one whose wait is lost runs and says it again.
 local function waits(ctx, h, c, id, children)
-  local w, s, o, n = wait.parse(c.children_wait), 0, 0, 0
+  local w, s, o, n = wait_children.parse(c.children_wait), 0, 0, 0
   for i = 1, #children, 2 do
     local mark = #children[i] >= 36 and group.record(children[i + 1])
     if mark then
@@ -194,11 +194,11 @@ local function waits(ctx, h, c, id, children)
   end
   local same = w.succeeded == s and w.others == o and w.children == n
   w.succeeded, w.others, w.children = s, o, n
-  local now = wait.decide(w) or w.state == 'd'
+  local now = wait_children.decide(w) or w.state == 'd'
   if same and not now then return end
-  local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait.text(w)
+  local detail = 'the wait ' .. c.children_wait .. ', its children say ' .. wait_children.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
-    record.set(ctx, id, 'children_wait', wait.text(w))
+    record.set(ctx, id, 'children_wait', wait_children.text(w))
     if now then suspension.enough(ctx, c, id) end
   end
 end
@@ -223,7 +223,7 @@ local function children(ctx, h, c, id)
     graph.push(ctx, 'w', id, h.id)
   end
   local over = left and string.find(c.children_wait or '', ' cancel d %l+$')
-  local work = over and wait.work(ctx, id, redis.call('HGET', keys.children(ctx.r, id), 'name') or '')
+  local work = over and wait_children.work(ctx, id, redis.call('HGET', keys.children(ctx.r, id), 'name') or '')
   if work and not graph.barred(ctx, h.id) and not due(ctx, 'o', work) and
       audit.note(ctx, 'missing', 'work', 'o:' .. work,
         'the children that its wait does not need were not cancelled') then
@@ -233,22 +233,22 @@ local function children(ctx, h, c, id)
 end
 
 -- waits tells whether a member is suspended with children as a part of its condition.
-function joined.waits(ctx, c, id)
+function audit_members.waits(ctx, c, id)
   if not core.suspended(c) or not string.find(c.children_wait or ' p all', ' p %l+$') then return false end
   local u = suspension.read(ctx, id)
   return not u.closed_at and condition.of_children(u.condition)
 end
 
 -- alone compares one that waits for others and is in no flow, likewise.
-function joined.alone(ctx, c, id)
-  if not joined.waits(ctx, c, id) then return 0 end
+function audit_members.alone(ctx, c, id)
+  if not audit_members.waits(ctx, c, id) then return 0 end
   local v = redis.call('HGETALL', keys.children(ctx.r, id))
   waits(ctx, nil, c, id, v)
   return #v / 50
 end
 
 -- look compares one member and returns how much it has looked at, an execution being one.
-function joined.look(ctx, c, id)
+function audit_members.look(ctx, c, id)
   ctx.cost = 0
   local h = graph.head(ctx, c.flow)
   if not h then
@@ -280,9 +280,9 @@ function joined.look(ctx, c, id)
     graph.push(ctx, 's', id, h.id, '', g.state)
   end
   local v = children(ctx, h, c, id)
-  if joined.waits(ctx, c, id) and not graph.barred(ctx, h.id) then
+  if audit_members.waits(ctx, c, id) and not graph.barred(ctx, h.id) then
     if ctx.repair then c = core.read(ctx, id) end -- it may have been told just now
-    if joined.waits(ctx, c, id) then
+    if audit_members.waits(ctx, c, id) then
       waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v)
     end
   end
