@@ -146,7 +146,7 @@ func (t *Task) checkOthers(ctx context.Context, ids []flowfabric.ExecutionID) ([
 			"%w: this task runs without a server and cannot wait for executions that it did not make; use package fftest",
 			flowfabric.ErrInvalidInput)
 	}
-	return t.cfg.Results.CheckAwaited(ctx, t.ID(), ids)
+	return t.cfg.Results.CheckOthers(ctx, t.ID(), ids)
 }
 
 // traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.

@@ -88,7 +88,7 @@ func (r results) ReadExecution(context.Context, flowfabric.ExecutionID) (engine.
 	return engine.Snapshot{}, nil
 }
 
-func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID,
+func (r results) CheckOthers(_ context.Context, _ flowfabric.ExecutionID,
 	ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
 	out := make([]engine.ChildOutcome, len(ids))
 	for i, id := range ids {

@@ -101,7 +101,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		if err := c.seeAll(others); err != nil {
 			return nil, err
 		}
-		if q.Others, err = c.h.conn.Engine.CheckAwaited(c.ctx(), f.Execution, others); err != nil {
+		if q.Others, err = c.h.conn.Engine.CheckOthers(c.ctx(), f.Execution, others); err != nil {
 			return nil, problemOf(err) // of one of them, and not of the lease
 		}
 		for i, o := range b.Others {
@@ -116,7 +116,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 			return c.childrenAnswer(made, err)
 		}
 	}
-	if err := c.h.conn.Engine.WaitOthers(c.ctx(), f, q); err != nil {
+	if err := c.h.conn.Engine.WaitForOthers(c.ctx(), f, q); err != nil {
 		return nil, err
 	}
 	return c.childrenOr(f, q, until)

@@ -32,7 +32,7 @@ func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **sus
 	made, err := j.made(*q)
 	if err == nil && len(q.Others) > 0 && !made.Over {
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) error {
-			return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q)
+			return j.jobs.store.WaitForOthers(ctx, j.held.Fence(), *q)
 		})
 	}
 	switch {

@@ -268,8 +268,8 @@ func TestChildrenAll(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if calls["ff_wait_children"] != 2 {
-			t.Errorf("%d calls, want one for each wait", calls["ff_wait_children"])
+		if calls["ff_make_children"] != 2 {
+			t.Errorf("%d calls, want one for each wait", calls["ff_make_children"])
 		}
 	})
 }

@@ -40,7 +40,7 @@ type settler interface {
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
 	MakeChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.MadeChildren, error)
-	WaitOthers(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) error
+	WaitForOthers(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) error
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 		cancellation engine.Cancellation) (already bool, err error)
 }

@@ -26,7 +26,7 @@ func (d *delivery) await(ctx context.Context, entries []engine.OutboxEntry) (fai
 		if d.stuck[to] {
 			continue
 		}
-		answers, err := d.box.Await(ctx, to.partition, batch, false)
+		answers, err := d.box.NoteWaiters(ctx, to.partition, batch, false)
 		if err == nil {
 			var ended []engine.AwaitedEnd
 			for _, a := range answers {

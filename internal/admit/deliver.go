@@ -33,7 +33,7 @@ type Outbox interface {
 	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
 	ReleaseUsage(ctx context.Context, by string,
 		items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
-	Await(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
+	NoteWaiters(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
 	BudgetPartitions() uint16
 	QuotaPartitions() uint16

@@ -11,14 +11,14 @@ import (
 // takes waits for an execution that is cancelled when nobody waits for it any more, and for one that is not.
 func (x *waiter) takes(along, left flowfabric.ExecutionID, mode engine.WaitMode, opts ...suspending) {
 	x.Helper()
-	others, err := x.e.CheckAwaited(x.ctx, x.id, []flowfabric.ExecutionID{along, left})
+	others, err := x.e.CheckOthers(x.ctx, x.id, []flowfabric.ExecutionID{along, left})
 	x.no(err)
 	others[0].Node, others[1].Node = "along", "left"
 	others[0].Cancel = true
 	q := engine.ChildWait{Name: x.wait(), Mode: mode, Others: others}
-	x.no(x.e.WaitOthers(x.ctx, x.fence, q))
+	x.no(x.e.WaitForOthers(x.ctx, x.fence, q))
 	x.check()
-	x.unchanged("listed again", func() { x.no(x.e.WaitOthers(x.ctx, x.fence, q)) })
+	x.unchanged("listed again", func() { x.no(x.e.WaitForOthers(x.ctx, x.fence, q)) })
 	x.sleeps(opts...)
 }
 
@@ -84,7 +84,7 @@ var awaitCancelScenarios = []scenario{
 		other.replay(along, engine.Replay{Force: true})
 		notice := engine.Awaiting{Awaited: along, Waiter: x.id, Token: "1.0", Over: true, Cancel: true}
 		other.unchanged("a notice that nobody knows", func() {
-			_, err := w.e.Await(w.ctx, other.p, []engine.Awaiting{notice}, false)
+			_, err := w.e.NoteWaiters(w.ctx, other.p, []engine.Awaiting{notice}, false)
 			w.no(err)
 		})
 	}},

@@ -77,12 +77,12 @@ func (x *waiter) lists(mode engine.WaitMode, others map[string]flowfabric.Execut
 		made = append(made, others[name])
 	}
 	var err error
-	q.Others, err = x.e.CheckAwaited(x.ctx, x.id, made)
+	q.Others, err = x.e.CheckOthers(x.ctx, x.id, made)
 	x.no(err)
 	for i, name := range names {
 		q.Others[i].Node = name
 	}
-	x.no(x.e.WaitOthers(x.ctx, x.fence, q))
+	x.no(x.e.WaitForOthers(x.ctx, x.fence, q))
 	x.check()
 }
 
@@ -360,7 +360,7 @@ var awaitScenarios = []scenario{
 		w.all("outcomes", eq(r.Satisfied, true),
 			eqDeep(outcomeWords(r.Outcomes), map[string]string{"a": "completed", "b": "failed"}))
 		w.unchanged("listed again when it is over", func() {
-			w.no(w.e.WaitOthers(w.ctx, x.fence,
+			w.no(w.e.WaitForOthers(w.ctx, x.fence,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: r.Outcomes}))
 		})
 	}},
@@ -371,12 +371,12 @@ var awaitScenarios = []scenario{
 			w.reset()
 			other.reset()
 			a, x := other.create(), w.waiter()
-			looked, err := w.e.CheckAwaited(w.ctx, x.id, []flowfabric.ExecutionID{a})
+			looked, err := w.e.CheckOthers(w.ctx, x.id, []flowfabric.ExecutionID{a})
 			w.no(err)
 			looked[0].Node = "a"
 			steps := map[string]func(){
 				"before it is listed": func() {
-					w.no(w.e.WaitOthers(w.ctx, x.fence,
+					w.no(w.e.WaitForOthers(w.ctx, x.fence,
 						engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: looked}))
 				},
 				"before the suspension": func() { x.sleeps() },
@@ -404,7 +404,7 @@ var awaitScenarios = []scenario{
 		spread(w)
 		other.unchanged("asked again", func() {
 			for _, entry := range asked {
-				_, err := w.e.Await(w.ctx, other.p, entry.Awaiting, false)
+				_, err := w.e.NoteWaiters(w.ctx, other.p, entry.Awaiting, false)
 				w.no(err)
 			}
 		})
@@ -426,10 +426,10 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		same(w, "b is forgotten", other.core(b)["aw"], "")
 		q := engine.ChildWait{Name: "again", Mode: engine.WaitAll}
-		q.Others, err = w.e.CheckAwaited(w.ctx, x.id, []flowfabric.ExecutionID{a})
+		q.Others, err = w.e.CheckOthers(w.ctx, x.id, []flowfabric.ExecutionID{a})
 		w.no(err)
 		q.Others[0].Node = "a"
-		w.no(w.e.WaitOthers(w.ctx, x.fence, q))
+		w.no(w.e.WaitForOthers(w.ctx, x.fence, q))
 		_, err = w.e.SuspendExecution(w.ctx, x.fence,
 			suspension(waitFor("K"), because("waiting_for_children"), awaiting("again")))
 		w.no(err)
@@ -440,7 +440,7 @@ var awaitScenarios = []scenario{
 			for i := range over {
 				over[i].Over = true
 			}
-			_, err := w.e.Await(w.ctx, other.p, over, false)
+			_, err := w.e.NoteWaiters(w.ctx, other.p, over, false)
 			w.no(err)
 			return len(other.hash(other.k.Awaiting(ids.UUID(a))))
 		}(), 1)
@@ -486,7 +486,7 @@ var awaitScenarios = []scenario{
 			case "failed":
 				w.fail(x.fence, "permanent")
 			case "retried twice":
-				w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
+				w.no(w.e.WaitForOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 					Others: []engine.ChildOutcome{{ID: a, Node: "a"}}}))
 				same(w, "asked once", w.noticed(), 0)
 				w.no(w.complete(x.fence, "").Err)
@@ -565,7 +565,7 @@ var awaitScenarios = []scenario{
 		other := w.neighbour()
 		x := w.waiter()
 		check := func(made ...flowfabric.ExecutionID) error {
-			_, err := w.e.CheckAwaited(w.ctx, x.id, made)
+			_, err := w.e.CheckOthers(w.ctx, x.id, made)
 			return err
 		}
 		nobody := mint.Join(other.p, ids.UUID(mint.ID(1)))
@@ -579,7 +579,7 @@ var awaitScenarios = []scenario{
 		w.is(check(x.id), denied.SelfEdge)
 		w.is(check(mint.Join(partitions, ids.UUID(nobody))), flowfabric.ErrInvalidInput)
 		w.refuses("itself", denied.SelfEdge, "a", func() error {
-			return w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
+			return w.e.WaitForOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
 				Others: []engine.ChildOutcome{{ID: x.id, Node: "a"}}})
 		})
 		there := other.waiter()
@@ -588,13 +588,13 @@ var awaitScenarios = []scenario{
 		f := w.family()
 		f.wait(engine.WaitAll, true, "kid")
 		kid := f.child(f.parent, "wait", "kid").ID
-		_, err = w.e.CheckAwaited(w.ctx, kid, []flowfabric.ExecutionID{f.parent})
+		_, err = w.e.CheckOthers(w.ctx, kid, []flowfabric.ExecutionID{f.parent})
 		w.is(err, denied.Cycle)
 		var many []engine.ChildOutcome
 		for i := range 1001 {
 			many = append(many, engine.ChildOutcome{ID: mint.ID(other.p), Node: fmt.Sprint("n", i)})
 		}
-		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}),
+		w.is(w.e.WaitForOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}),
 			denied.FanIn)
 		a := other.create(lane("popular"))
 		other.editRecord(ids.UUID(a), func(f fields) { f["aw"] = "1" })
@@ -658,7 +658,7 @@ var awaitScenarios = []scenario{
 		x, there := w.waiter(), other.waiter()
 		there.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"x": x.id})
 		other.cancel(there.id)
-		look, err := w.e.CheckAwaited(w.ctx, x.id, []flowfabric.ExecutionID{there.id})
+		look, err := w.e.CheckOthers(w.ctx, x.id, []flowfabric.ExecutionID{there.id})
 		w.no(err)
 		same(w, "outcome", look[0].Outcome, flowfabric.Cancelled)
 	}},
@@ -683,7 +683,7 @@ var awaitScenarios = []scenario{
 		f.make(firstOf, "kid")
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitFirst, CancelRemaining: true,
 			Others: []engine.ChildOutcome{{ID: a, Node: "a"}, {ID: b, Node: "b"}}}
-		w.no(w.e.WaitOthers(w.ctx, f.fence, q))
+		w.no(w.e.WaitForOthers(w.ctx, f.fence, q))
 		w.suspend(f.fence, waitFor("K"), because("waiting_for_children"), awaiting("wait"))
 		spread(w, other)
 		other.ended(a, '+')

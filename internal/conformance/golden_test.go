@@ -246,11 +246,12 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "read suspension":
 		return operator("ff_read_suspension")
 	case "make children":
-		return fenced("ff_wait_children", wireWait("other", "all", "cancel", w.child(x.id, "other", "c"))...)
+		return fenced("ff_make_children", wireWait("other", "all", "cancel", w.child(x.id, "other", "c"))...)
 	case "wait for others":
-		return fenced("ff_wait_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
+		return fenced("ff_wait_for_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
 	case "be awaited":
-		return call{"ff_await", []string{proto, "1", "+", ids.UUID(x.id).String(), elsewhere(x.id, "waiter"), "1.0"}}
+		return call{"ff_note_waiters",
+			[]string{proto, "1", "+", ids.UUID(x.id).String(), elsewhere(x.id, "waiter"), "1.0"}}
 	case "flow":
 		return about("ff_flow_describe")
 	case "stage again":
@@ -349,10 +350,10 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code + " " + told
 	case c.name == "ff_flow_replay" && a.status == 1:
 		return code + " " + a.slots[1]
-	case slices.Contains([]string{"ff_wait_children", "ff_flow_seal", "ff_flow_drain", "ff_read_inputs"}, c.name) &&
+	case slices.Contains([]string{"ff_make_children", "ff_flow_seal", "ff_flow_drain", "ff_read_inputs"}, c.name) &&
 		a.status == 1:
 		return code + " " + a.slots[0]
-	case c.name == "ff_await" && a.status == 1:
+	case c.name == "ff_note_waiters" && a.status == 1:
 		return code + " " + a.slots[1]
 	case c.name == "ff_flow_cancel" && a.status == 1:
 		return code + " " + a.slots[0] + " " + a.slots[2]

@@ -270,7 +270,7 @@ var waitpointScenarios = []scenario{
 			func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
 		other := engine.ChildOutcome{ID: mint.ID(w.p), Node: "other"}
 		w.refuses("a wait for others", denied.StepLimit, "", func() error {
-			return w.e.WaitOthers(w.ctx, f,
+			return w.e.WaitForOthers(w.ctx, f,
 				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{other}})
 		})
 		for _, name := range []string{"\x1fa:it", "\x1fw:it", "\x1f"} {

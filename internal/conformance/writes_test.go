@@ -153,12 +153,12 @@ var furtherWrites = []write{
 		return s.call("ff_flow_drain")
 	}},
 	{"wait no longer", func(w *env, s staged) call {
-		c := s.call("ff_await")
+		c := s.call("ff_note_waiters")
 		w.must(c.name, c.args...)
-		return s.with("ff_await", 2, "-")
+		return s.with("ff_note_waiters", 2, "-")
 	}},
 	{"tell a waiter", func(w *env, s staged) call {
-		w.must("ff_wait_others", s.call("ff_wait_others").args...)
+		w.must("ff_wait_for_others", s.call("ff_wait_for_others").args...)
 		list := w.hash(w.k.Children(ids.UUID(s.fence.Execution)))
 		full := ""
 		for name := range list {

@@ -38,8 +38,8 @@ type ChildWait struct {
 	// 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
 	Children []FlowMember
 	// Others are executions that the holder did not make and waits for as well, at most 1,000 with the children, with
-	// how those of them ended that had ended when they were looked at ([Engine.CheckAwaited]). The caller makes
-	// [Engine.WaitOthers].
+	// how those of them ended that had ended when they were looked at ([Engine.CheckOthers]). The caller makes
+	// [Engine.WaitForOthers].
 	Others []ChildOutcome
 	// Until is how the holder waits, once the children are made: a suspension with [waitwords.ChildrenCondition] in its
 	// condition. The caller makes it.
@@ -65,7 +65,7 @@ type ChildOutcome struct {
 	Outcome flowfabric.PublicState // empty while it has not ended
 	Attempt int                    // the one that ended so, 0 when there is none
 	Gone    bool                   // it is gone, and nothing tells how it ended
-	Cancel  bool                   // of WaitOthers: it is cancelled when the wait is over or the execution ends first
+	Cancel  bool                   // of WaitForOthers: cancelled when the wait is over or the execution ends first
 }
 
 // MadeChildren answers MakeChildren.
@@ -75,7 +75,7 @@ type MadeChildren struct {
 	Outcomes []ChildOutcome
 }
 
-// MakeChildren makes children of a held execution (lua/flow/ff_wait_children.lua). They join the execution's flow; one
+// MakeChildren makes children of a held execution (lua/flow/ff_make_children.lua). They join the execution's flow; one
 // that is not in a flow founds one. A suspension with [waitwords.ChildrenCondition] follows. The call may be repeated;
 // when the wait is over it makes nothing and tells the outcomes.
 //
@@ -84,7 +84,7 @@ type MadeChildren struct {
 func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (MadeChildren, error) {
 	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {
-		return MadeChildren{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name,
+		return MadeChildren{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnMakeChildren.name,
 			flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
 	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
@@ -95,11 +95,11 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	members, err := rowsOf(fnWaitChildren.name, f.Execution.Partition(), q.Children)
+	members, err := rowsOf(fnMakeChildren.name, f.Execution.Partition(), q.Children)
 	if err != nil {
 		return MadeChildren{}, err
 	}
-	r, already, err := ask[wire.WaitChildrenReply](ctx, e, f.Execution.Partition(), wire.WaitChildren{Fence: fenceOf(f),
+	r, already, err := ask[wire.MakeChildrenReply](ctx, e, f.Execution.Partition(), wire.MakeChildren{Fence: fenceOf(f),
 		Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest, Members: members})
 	if err != nil {
 		return MadeChildren{}, err
@@ -108,7 +108,7 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	if out.Over {
 		out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(r.Outcomes))
 	}
-	return out, unread(fnWaitChildren.name, err)
+	return out, unread(fnMakeChildren.name, err)
 }
 
 // StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait

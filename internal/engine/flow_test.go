@@ -52,7 +52,7 @@ var flowCallers = []caller{
 		_, err := e.ListFlows(ctx, 3, true, Position{}, 10)
 		return err
 	}},
-	{"ff_wait_children", func(ctx context.Context, e *Engine) error {
+	{"ff_make_children", func(ctx context.Context, e *Engine) error {
 		_, err := e.MakeChildren(ctx, sampleFence, ChildWait{Name: "w", Mode: WaitAll})
 		return err
 	}},
@@ -74,7 +74,7 @@ var goodFlows = map[string][]string{
 		"ns\x1flane\x1fk\x1f\x1f"},
 	"ff_flow_list": {"OK", "1700000000000", "9", "1", "1", sampleUUID, "1700000000000", "F1", "1", "ns", "k",
 		"1700000000000", "", "3", "1", "1", "2", "", "", "", "", "", "", "", ""},
-	"ff_wait_children": {"OK", "1", sampleUUID + ",s,0,a\x1f" + sampleUUID + ",.,,b,c"},
+	"ff_make_children": {"OK", "1", sampleUUID + ",s,0,a\x1f" + sampleUUID + ",.,,b,c"},
 	"ff_read_inputs":   {"OK", "1", "left", sampleUUID, "0", "s", "node", ""},
 }
 
@@ -143,7 +143,7 @@ func TestDamagedFlows(t *testing.T) {
 		"number":            {"ff_flow_describe", 10, "x"},
 		"edge":              {"ff_flow_members", 16, "s,1"},
 		"upstream":          {"ff_flow_members", 15, "nobody"},
-		"outcome":           {"ff_wait_children", 2, "a,b,c,d"},
+		"outcome":           {"ff_make_children", 2, "a,b,c,d"},
 		"result's attempt":  {"ff_read_inputs", 4, "x"},
 		"answers":           {"ff_flow_replay", 1, "2"},
 	} {

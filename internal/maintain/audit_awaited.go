@@ -41,7 +41,7 @@ func (p *part) awaited(ctx context.Context) {
 // registered asks one partition, and asks again about what it does not know.
 func (p *part) registered(ctx context.Context, to uint16, list []engine.Awaiting) {
 	for look := range 2 {
-		answers, err := p.cfg.Engine.Await(ctx, to, list, true)
+		answers, err := p.cfg.Engine.NoteWaiters(ctx, to, list, true)
 		if p.failed(err); p.out.Err != nil {
 			return
 		}
@@ -104,7 +104,7 @@ func (p *part) lost(ctx context.Context, to uint16, list []engine.Awaiting) {
 	if len(list) == 0 {
 		return
 	}
-	answers, err := p.cfg.Engine.Await(ctx, to, list, !p.cfg.Repair)
+	answers, err := p.cfg.Engine.NoteWaiters(ctx, to, list, !p.cfg.Repair)
 	if p.failed(err); p.out.Err != nil {
 		return
 	}

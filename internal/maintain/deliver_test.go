@@ -82,7 +82,7 @@ func (p *post) ReleaseUsage(context.Context, string, []engine.Refund) ([]bool, [
 	panic("nothing is refunded")
 }
 
-func (p *post) Await(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
+func (p *post) NoteWaiters(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
 	panic("nobody is awaited")
 }
 

@@ -328,7 +328,7 @@ func (x *awaits) wait(m *awaiter) {
 		return
 	}
 	var err error
-	q.Others, err = x.s.e.CheckAwaited(x.ctx, m.id, others)
+	q.Others, err = x.s.e.CheckOthers(x.ctx, m.id, others)
 	if code := x.code(err); code != "" || len(refused) > 0 {
 		if !slices.Contains(refused, code) {
 			x.fatal("refused %q, want one of %q", code, refused)
@@ -359,9 +359,9 @@ func (x *awaits) wait(m *awaiter) {
 			}
 		}
 	}
-	x.no(x.s.e.WaitOthers(x.ctx, m.fence, q))
+	x.no(x.s.e.WaitForOthers(x.ctx, m.fence, q))
 	if x.chance(20) {
-		x.no(x.s.e.WaitOthers(x.ctx, m.fence, q))
+		x.no(x.s.e.WaitForOthers(x.ctx, m.fence, q))
 	}
 	token, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hget().Key(keys.Root(m.id.Partition())+":fc:"+
 		ids.UUID(m.id).String()).Field("others").Build()).ToString()
@@ -511,11 +511,11 @@ func (f faulty) times() (n int) {
 	return 2
 }
 
-func (f faulty) Await(ctx context.Context, p uint16, items []engine.Awaiting,
+func (f faulty) NoteWaiters(ctx context.Context, p uint16, items []engine.Awaiting,
 	look bool) (out []engine.Awaited, err error) {
 	err = errLost
 	for range f.times() {
-		out, err = f.Engine.Await(ctx, p, items, look)
+		out, err = f.Engine.NoteWaiters(ctx, p, items, look)
 	}
 	if f.on && f.x.lossy() && f.x.chance(15) {
 		return nil, errLost

@@ -13,7 +13,7 @@ var libraryBugs = []Bug{
 	{Name: "audit: a parent whose wait is lost waits on", In: "audit_members.look",
 		Old: `if audit_members.waits(ctx, c, id) then waits(`,
 		New: `if c.children_wait then waits(`},
-	{Name: "await: a tombstone tells nothing", In: "ff_await_do.add",
+	{Name: "await: a tombstone tells nothing", In: "ff_note.add",
 		Old: `code and graph.outcomes[code] or 'x'`,
 		New: `'x'`},
 	{Name: "doorbell: wakes workers that wait for anything", In: "doorbell.ring",

@@ -53,10 +53,10 @@ func (l lossy) TellWaiters(ctx context.Context, p uint16, items []engine.Awaited
 	return told, err
 }
 
-func (l lossy) Await(ctx context.Context, p uint16, items []engine.Awaiting, look bool) (out []engine.Awaited,
+func (l lossy) NoteWaiters(ctx context.Context, p uint16, items []engine.Awaiting, look bool) (out []engine.Awaited,
 	err error) {
 	err = l.w.call(p, l.who, fmt.Sprintf("asks about others in %d", p), func() (string, error) {
-		list, err := l.Engine.Await(ctx, p, items, look)
+		list, err := l.Engine.NoteWaiters(ctx, p, items, look)
 		out = list
 		return "", err
 	})

@@ -355,7 +355,7 @@ func (w *world) children(who string, f flowfabric.Fence, q engine.ChildWait) (ov
 // others has a held execution wait for executions that it did not make.
 func (w *world) others(who string, f flowfabric.Fence, q engine.ChildWait, list []flowfabric.ExecutionID) error {
 	return w.held(who, "waits for others in", f, func() (bool, error) {
-		looked, err := w.e.CheckAwaited(w.ctx, f.Execution, list)
+		looked, err := w.e.CheckOthers(w.ctx, f.Execution, list)
 		if err != nil {
 			return false, err
 		}
@@ -363,7 +363,7 @@ func (w *world) others(who string, f flowfabric.Fence, q engine.ChildWait, list 
 			looked[i].Node = short(looked[i].ID)
 		}
 		q.Others = looked
-		return false, w.e.WaitOthers(w.ctx, f, q)
+		return false, w.e.WaitForOthers(w.ctx, f, q)
 	})
 }
 

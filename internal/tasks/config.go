@@ -18,7 +18,7 @@ import (
 type ResultReader interface {
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
 	Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]engine.UpstreamOutcome, error)
-	CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID,
+	CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 		ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error)
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
 }

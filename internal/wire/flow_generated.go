@@ -4,33 +4,6 @@ package wire
 
 import "time"
 
-// AwaitItem is one of Items of Await.
-type AwaitItem struct {
-	Op        string // +|-|?|x
-	Execution string
-	Waiter    string
-	Token     string // 3..40 bytes
-}
-
-// Append writes it behind other slots.
-func (a AwaitItem) Append(to []string) []string {
-	to = append(to, a.Op, a.Execution, a.Waiter, a.Token)
-	return to
-}
-
-// AwaitReplyItem is one of Items of Await.
-type AwaitReplyItem struct {
-	Mark    string
-	Attempt int // or none
-	Known   bool
-}
-
-func (x *AwaitReplyItem) Read(r *Reader) {
-	x.Mark = r.Text()
-	x.Attempt = r.IntOr0()
-	x.Known = r.Flag()
-}
-
 // MemberEdge is one of Edges of Member.
 type MemberEdge struct {
 	Upstream string
@@ -162,6 +135,33 @@ func (x *FlowMembersMember) Read(r *Reader) {
 	}
 }
 
+// NoteWaitersItem is one of Items of NoteWaiters.
+type NoteWaitersItem struct {
+	Op        string // +|-|?|x
+	Execution string
+	Waiter    string
+	Token     string // 3..40 bytes
+}
+
+// Append writes it behind other slots.
+func (a NoteWaitersItem) Append(to []string) []string {
+	to = append(to, a.Op, a.Execution, a.Waiter, a.Token)
+	return to
+}
+
+// NoteWaitersReplyItem is one of Items of NoteWaiters.
+type NoteWaitersReplyItem struct {
+	Mark    string
+	Attempt int // or none
+	Known   bool
+}
+
+func (x *NoteWaitersReplyItem) Read(r *Reader) {
+	x.Mark = r.Text()
+	x.Attempt = r.IntOr0()
+	x.Known = r.Flag()
+}
+
 // TellWaitersItem is one of Items of TellWaiters.
 type TellWaitersItem struct {
 	Waiter  string
@@ -177,8 +177,8 @@ func (a TellWaitersItem) Append(to []string) []string {
 	return to
 }
 
-// WaitOthersOther is one of Others of WaitOthers.
-type WaitOthersOther struct {
+// WaitForOthersOther is one of Others of WaitForOthers.
+type WaitForOthersOther struct {
 	Execution string
 	Node      string // 1..64 bytes
 	Mark      string // .|s|f|c|e|k|n
@@ -186,41 +186,9 @@ type WaitOthersOther struct {
 }
 
 // Append writes it behind other slots.
-func (a WaitOthersOther) Append(to []string) []string {
+func (a WaitForOthersOther) Append(to []string) []string {
 	to = append(to, a.Execution, a.Node, a.Mark, none(number(a.Attempt)))
 	return to
-}
-
-// Await is a call of ff_await, executions are told who waits for their ends (lib/wait_others.lua): op + somebody
-// waits, - no longer, x no longer, and the execution is cancelled, with its flow unless the waiter is in that, too.
-// waiter is "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told;
-// known 1: that was so already. Or it is how the execution has ended: mark and attempt, so that the waiter can be
-// told at once; x when it is gone, and nothing tells how it ended. Repeating the call changes nothing. With op ? it
-// answers likewise and changes nothing.
-type Await struct {
-	Items []AwaitItem // 1..100
-}
-
-func (Await) Function() string { return "ff_await" }
-
-func (a Await) Append(to []string) []string {
-	to = append(to, number(len(a.Items)))
-	for _, x := range a.Items {
-		to = x.Append(to)
-	}
-	return to
-}
-
-// AwaitReply is the answer to [Await].
-type AwaitReply struct {
-	Items []AwaitReplyItem
-}
-
-func (x *AwaitReply) Read(r *Reader) {
-	x.Items = make([]AwaitReplyItem, r.Count(3))
-	for i := range x.Items {
-		x.Items[i].Read(r)
-	}
 }
 
 // FlowCancel is a call of ff_flow_cancel, cancels a flow. cancel_all takes every member with it that has not ended,
@@ -545,6 +513,74 @@ func (x *FlowTagsReply) Read(r *Reader) {
 	x.Count = r.Int()
 }
 
+// MakeChildren is a call of ff_make_children, the holder makes children, members of its own flow (items as for
+// ff_flow_stage); an execution without a flow founds one, whose id is its own. They are on the list of the wait of
+// this name. More of the same wait may follow, and others (ff_wait_for_others), then a suspension with the part K
+// in its condition. mode is all, first, success (the first that succeeds, or all) or fast (all have succeeded, or
+// one did not). after says what becomes of those that are open when the wait is over: run or cancel; rest what
+// becomes of them if this execution ends first: cancel or leave. When the wait is over already the answer brings
+// its outcomes, and makes nothing: child,mark,attempt,node of each.
+type MakeChildren struct {
+	Fence   Fence
+	Name    string // 1..128 bytes
+	Mode    string // all|first|success|fast
+	After   string // run|cancel
+	Rest    string // cancel|leave
+	Members Members
+}
+
+func (MakeChildren) Function() string { return "ff_make_children" }
+
+func (a MakeChildren) Append(to []string) []string {
+	to = a.Fence.Append(to)
+	to = append(to, a.Name, a.Mode, a.After, a.Rest)
+	to = a.Members.Append(to)
+	return to
+}
+
+// MakeChildrenReply is the answer to [MakeChildren].
+type MakeChildrenReply struct {
+	Over     bool
+	Outcomes string
+}
+
+func (x *MakeChildrenReply) Read(r *Reader) {
+	x.Over = r.Flag()
+	x.Outcomes = r.Text()
+}
+
+// NoteWaiters is a call of ff_note_waiters, executions note who waits for their ends (lib/wait_others.lua): op +
+// somebody waits, - no longer, x no longer, and the execution is cancelled, with its flow unless the waiter is in
+// that, too. waiter is "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will
+// be told; known 1: that was so already. Or it is how the execution has ended: mark and attempt, so that the waiter
+// can be told at once; x when it is gone, and nothing tells how it ended. Repeating the call changes nothing. With
+// op ? it answers likewise and changes nothing.
+type NoteWaiters struct {
+	Items []NoteWaitersItem // 1..100
+}
+
+func (NoteWaiters) Function() string { return "ff_note_waiters" }
+
+func (a NoteWaiters) Append(to []string) []string {
+	to = append(to, number(len(a.Items)))
+	for _, x := range a.Items {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// NoteWaitersReply is the answer to [NoteWaiters].
+type NoteWaitersReply struct {
+	Items []NoteWaitersReplyItem
+}
+
+func (x *NoteWaitersReply) Read(r *Reader) {
+	x.Items = make([]NoteWaitersReplyItem, r.Count(3))
+	for i := range x.Items {
+		x.Items[i].Read(r)
+	}
+}
+
 // TellWaiters is a call of ff_tell_waiters, executions that wait for others are told how those ended
 // (lib/wait_others.lua). awaited is "<partition>.<execution>", token names the wait. Those for which that was
 // enough go on, in this call. What was told before, or belongs to a wait that is over, changes nothing. told is how
@@ -572,60 +608,24 @@ func (x *TellWaitersReply) Read(r *Reader) {
 	x.Told = r.Int()
 }
 
-// WaitChildren is a call of ff_wait_children, the holder makes children, members of its own flow (items as for
-// ff_flow_stage); an execution without a flow founds one, whose id is its own. They are on the list of the wait of
-// this name. More of the same wait may follow, and others (ff_wait_others), then a suspension with the part K in
-// its condition. mode is all, first, success (the first that succeeds, or all) or fast (all have succeeded, or one
-// did not). after says what becomes of those that are open when the wait is over: run or cancel; rest what becomes
-// of them if this execution ends first: cancel or leave. When the wait is over already the answer brings its
-// outcomes, and makes nothing: child,mark,attempt,node of each.
-type WaitChildren struct {
-	Fence   Fence
-	Name    string // 1..128 bytes
-	Mode    string // all|first|success|fast
-	After   string // run|cancel
-	Rest    string // cancel|leave
-	Members Members
-}
-
-func (WaitChildren) Function() string { return "ff_wait_children" }
-
-func (a WaitChildren) Append(to []string) []string {
-	to = a.Fence.Append(to)
-	to = append(to, a.Name, a.Mode, a.After, a.Rest)
-	to = a.Members.Append(to)
-	return to
-}
-
-// WaitChildrenReply is the answer to [WaitChildren].
-type WaitChildrenReply struct {
-	Over     bool
-	Outcomes string
-}
-
-func (x *WaitChildrenReply) Read(r *Reader) {
-	x.Over = r.Flag()
-	x.Outcomes = r.Text()
-}
-
-// WaitOthers is a call of ff_wait_others, the holder is about to wait for executions that it did not make. They are
-// put on the list of the wait of this name, with how they ended if they have (mark and attempt; '.' for open ones),
-// and the open ones are told by the outbox who waits (lib/wait_others.lua). More of the same wait may follow, and
-// children of it (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and
-// rest are as for ff_wait_children. Those that are on the list already stay as they are. An open one with the
+// WaitForOthers is a call of ff_wait_for_others, the holder is about to wait for executions that it did not make.
+// They are put on the list of the wait of this name, with how they ended if they have (mark and attempt; '.' for
+// open ones), and the open ones are told by the outbox who waits (lib/wait_others.lua). More of the same wait may
+// follow, and children of it (ff_make_children), then a suspension with the part K in its condition. mode, after
+// and rest are as for ff_make_children. Those that are on the list already stay as they are. An open one with the
 // attempt 1 is cancelled when nobody waits for it any more.
-type WaitOthers struct {
+type WaitForOthers struct {
 	Fence  Fence
-	Name   string            // 1..128 bytes
-	Mode   string            // all|first|success|fast
-	After  string            // run|cancel
-	Rest   string            // cancel|leave
-	Others []WaitOthersOther // 1..100
+	Name   string               // 1..128 bytes
+	Mode   string               // all|first|success|fast
+	After  string               // run|cancel
+	Rest   string               // cancel|leave
+	Others []WaitForOthersOther // 1..100
 }
 
-func (WaitOthers) Function() string { return "ff_wait_others" }
+func (WaitForOthers) Function() string { return "ff_wait_for_others" }
 
-func (a WaitOthers) Append(to []string) []string {
+func (a WaitForOthers) Append(to []string) []string {
 	to = a.Fence.Append(to)
 	to = append(to, a.Name, a.Mode, a.After, a.Rest)
 	to = append(to, number(len(a.Others)))
@@ -635,11 +635,11 @@ func (a WaitOthers) Append(to []string) []string {
 	return to
 }
 
-// WaitOthersReply is the answer to [WaitOthers].
-type WaitOthersReply struct {
+// WaitForOthersReply is the answer to [WaitForOthers].
+type WaitForOthersReply struct {
 	Listed int
 }
 
-func (x *WaitOthersReply) Read(r *Reader) {
+func (x *WaitForOthersReply) Read(r *Reader) {
 	x.Listed = r.Int()
 }

@@ -4,13 +4,13 @@ package wire
 
 import "time"
 
-// CheckAwaitedExecution is one of Executions of CheckAwaited.
-type CheckAwaitedExecution struct {
+// CheckOthersExecution is one of Executions of CheckOthers.
+type CheckOthersExecution struct {
 	Mark    string
 	Attempt int // or none
 }
 
-func (x *CheckAwaitedExecution) Read(r *Reader) {
+func (x *CheckOthersExecution) Read(r *Reader) {
 	x.Mark = r.Text()
 	x.Attempt = r.IntOr0()
 }
@@ -112,31 +112,31 @@ func (x *ReadSuspensionAll) Read(r *Reader) {
 	x.Refused = r.Instant()
 }
 
-// CheckAwaited is a call of ff_check_awaited, whether an execution (waiter, "<partition>.<execution>") may wait for
+// CheckOthers is a call of ff_check_others, whether an execution (waiter, "<partition>.<execution>") may wait for
 // others, and how those of them ended that have ended already: mark and attempt of each, the mark '.' for one that
 // has not. One that does not exist or was purged is an error, and so is one that waits for the waiter itself, or
 // that 1,000 others wait for already. It changes nothing.
-type CheckAwaited struct {
+type CheckOthers struct {
 	Waiter     string
 	Executions []string // 1..100
 }
 
-func (CheckAwaited) Function() string { return "ff_check_awaited" }
+func (CheckOthers) Function() string { return "ff_check_others" }
 
-func (a CheckAwaited) Append(to []string) []string {
+func (a CheckOthers) Append(to []string) []string {
 	to = append(to, a.Waiter)
 	to = append(to, number(len(a.Executions)))
 	to = append(to, a.Executions...)
 	return to
 }
 
-// CheckAwaitedReply is the answer to [CheckAwaited].
-type CheckAwaitedReply struct {
-	Executions []CheckAwaitedExecution
+// CheckOthersReply is the answer to [CheckOthers].
+type CheckOthersReply struct {
+	Executions []CheckOthersExecution
 }
 
-func (x *CheckAwaitedReply) Read(r *Reader) {
-	x.Executions = make([]CheckAwaitedExecution, r.Count(2))
+func (x *CheckOthersReply) Read(r *Reader) {
+	x.Executions = make([]CheckOthersExecution, r.Count(2))
 	for i := range x.Executions {
 		x.Executions[i].Read(r)
 	}

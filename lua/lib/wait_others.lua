@@ -4,7 +4,7 @@
 -- who waits: a hash, the waiter's full id -> that token, and the field awaited of its record. So nobody else pays. Both
 -- sides put notices into the outbox of their partition (lib/gate.lua), which the maintenance loop delivers at least
 -- once:
---   a <awaited, full> <waiter> <token>                    it waits: ff_await notes that, or answers how that one ended
+--   a <awaited, full> <waiter> <token>                    it waits: ff_note_waiters notes that, or answers how it ended
 --   n <awaited, full> <waiter> <token>                    it waits no longer
 --   k <awaited, full> <waiter> <token>                    likewise, and cancels the awaited one with its flow
 --   w <waiter, full> <awaited> <token> <mark>,<attempt>   it has ended: ff_tell_waiters

@@ -2,7 +2,7 @@
 -- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
 -- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is
 -- what people are asked, a JSON object whose fields only its readers know; '' for none. With the part K in the
--- condition it waits for the children that ff_wait_children made before, under the same name: when the suspension is
+-- condition it waits for the children that ff_make_children made before, under the same name: when the suspension is
 -- over, however, their outcomes are recorded as a step.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution

@@ -1,9 +1,9 @@
--- ff_check_awaited: whether an execution (waiter, "<partition>.<execution>") may wait for others, and how those of
--- them ended that have ended
--- already: mark and attempt of each, the mark '.' for one that has not. One that does not exist or was purged is an
--- error, and so is one that waits for the waiter itself, or that 1,000 others wait for already. It changes nothing.
+-- ff_check_others: whether an execution (waiter, "<partition>.<execution>") may wait for others, and how those of
+-- them ended that have ended already: mark and attempt of each, the mark '.' for one that has not. One that does not
+-- exist or was purged is an error, and so is one that waits for the waiter itself, or that 1,000 others wait for
+-- already. It changes nothing.
 -- Flags:   no-writes
--- Go:      Engine.CheckAwaited
+-- Go:      Engine.CheckOthers
 -- Args:    protocol waiter:ref executions:rows(1..100) {execution:id}
 -- Replies: OK executions:rows {mark:text attempt:n?}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt cycle_detected fan_in_too_large
@@ -17,7 +17,7 @@ function ff_check.waits(ctx, c, id, waiter)
   return group.record(v[1]) == '.' or own and (group.record(v[2]) == '.' or group.record(v[2]) == '~')
 end
 
-local function ff_check_awaited(ctx, q)
+local function ff_check_others(ctx, q)
   local ids, out = q.executions, { 1, 'OK', reply.int(#q.executions) }
   for i = 1, #ids do
     local id = ids[i]

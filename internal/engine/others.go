@@ -37,7 +37,7 @@ type AwaitedEnd struct {
 	Attempt int    // its last, 0 for none
 }
 
-// Awaited answers Await. Ended: it has ended, as End tells. Known: the waiter would be told already.
+// Awaited answers NoteWaiters. Ended: it has ended, as End tells. Known: the waiter would be told already.
 type Awaited struct {
 	Ended, Known bool
 	End          AwaitedEnd
@@ -64,13 +64,13 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 	return mint.Join(partition, id), err
 }
 
-// CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have
-// (lua/read/ff_check_awaited.lua); Outcome is empty of one that has not. Each partition is one call, or more.
+// CheckOthers tells of executions of any partition that waiter is about to wait for how they ended, if they have
+// (lua/read/ff_check_others.lua); Outcome is empty of one that has not. Each partition is one call, or more.
 //
 // Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, denied.SelfEdge for the waiter
 // itself, denied.Cycle for one that waits for the waiter, denied.FanIn for one that 1,000 wait for, ErrInvalidInput
 // for a partition that does not exist.
-func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID,
+func (e *Engine) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 	list []flowfabric.ExecutionID) ([]ChildOutcome, error) {
 	out, by := make([]ChildOutcome, len(list)), map[uint16][]int{}
 	var order []uint16
@@ -78,9 +78,9 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 		p := id.Partition()
 		switch {
 		case id == waiter:
-			return nil, fmt.Errorf("%s: %w: %s waits for itself", fnCheckAwaited.name, denied.SelfEdge, id)
+			return nil, fmt.Errorf("%s: %w: %s waits for itself", fnCheckOthers.name, denied.SelfEdge, id)
 		case p >= e.partitions:
-			return nil, fmt.Errorf("%s: %w: %s: partition %d of %d", fnCheckAwaited.name, flowfabric.ErrInvalidInput,
+			return nil, fmt.Errorf("%s: %w: %s: partition %d of %d", fnCheckOthers.name, flowfabric.ErrInvalidInput,
 				id, p, e.partitions)
 		case by[p] == nil:
 			order = append(order, p)
@@ -89,12 +89,12 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 	}
 	for _, p := range order {
 		for batch := range slices.Chunk(by[p], limits.MaxBatch) {
-			q := wire.CheckAwaited{Waiter: full(waiter)}
+			q := wire.CheckOthers{Waiter: full(waiter)}
 			for _, i := range batch {
 				q.Executions = append(q.Executions, ids.UUID(list[i]).String())
 			}
-			r, _, err := ask[wire.CheckAwaitedReply](ctx, e, p, q)
-			if err = answers(fnCheckAwaited, err, len(r.Executions), len(batch)); err != nil {
+			r, _, err := ask[wire.CheckOthersReply](ctx, e, p, q)
+			if err = answers(fnCheckOthers, err, len(r.Executions), len(batch)); err != nil {
 				return nil, err
 			}
 			for n, i := range batch {
@@ -106,20 +106,20 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 	return out, nil
 }
 
-// WaitOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended told
-// of it (lua/flow/ff_wait_others.lua). A suspension with [waitwords.ChildrenCondition] follows. The call may be
-// repeated.
+// WaitForOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended
+// told of it (lua/flow/ff_wait_for_others.lua). A suspension with [waitwords.ChildrenCondition] follows. The call may
+// be repeated.
 //
 // Errors: denied.SelfEdge, denied.FanIn, denied.StepLimit, and those of a fence.
-func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait) error {
+func (e *Engine) WaitForOthers(ctx context.Context, f flowfabric.Fence, q ChildWait) error {
 	rest, after := q.leftovers()
 	for batch := range slices.Chunk(q.Others, limits.MaxBatch) {
-		call := wire.WaitOthers{Fence: fenceOf(f), Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest}
+		call := wire.WaitForOthers{Fence: fenceOf(f), Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest}
 		for _, x := range batch {
 			if x.Outcome == "" && x.Cancel {
 				x.Attempt = 1
 			}
-			call.Others = append(call.Others, wire.WaitOthersOther{Execution: full(x.ID), Node: x.Node,
+			call.Others = append(call.Others, wire.WaitForOthersOther{Execution: full(x.ID), Node: x.Node,
 				Mark: marks[x.Outcome], Attempt: x.Attempt})
 		}
 		if _, err := e.settled(ctx, f.Execution.Partition(), call); err != nil {
@@ -140,10 +140,10 @@ func answers(f function, err error, got, want int) error {
 var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",
 	flowfabric.Cancelled: "c", flowfabric.Expired: "e", flowfabric.Skipped: "k"}
 
-// Await tells executions of one partition who waits for them, or no longer, at most 100 (lua/flow/ff_await.lua). With
-// look it changes nothing, and answers likewise. It may be repeated.
-func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, look bool) ([]Awaited, error) {
-	var q wire.Await
+// NoteWaiters tells executions of one partition who waits for them, or no longer, at most 100
+// (lua/flow/ff_note_waiters.lua). With look it changes nothing, and answers likewise. It may be repeated.
+func (e *Engine) NoteWaiters(ctx context.Context, partition uint16, items []Awaiting, look bool) ([]Awaited, error) {
+	var q wire.NoteWaiters
 	for _, x := range items {
 		op := "+"
 		switch {
@@ -154,12 +154,12 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 		case look:
 			op = "?"
 		}
-		q.Items = append(q.Items, wire.AwaitItem{Op: op, Execution: ids.UUID(x.Awaited).String(),
+		q.Items = append(q.Items, wire.NoteWaitersItem{Op: op, Execution: ids.UUID(x.Awaited).String(),
 			Waiter: full(x.Waiter),
 			Token:  x.Token})
 	}
-	r, _, err := ask[wire.AwaitReply](ctx, e, partition, q)
-	if err = answers(fnAwait, err, len(r.Items), len(items)); err != nil {
+	r, _, err := ask[wire.NoteWaitersReply](ctx, e, partition, q)
+	if err = answers(fnNoteWaiters, err, len(r.Items), len(items)); err != nil {
 		return nil, err
 	}
 	out := make([]Awaited, len(items))

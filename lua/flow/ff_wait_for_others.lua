@@ -1,11 +1,11 @@
--- ff_wait_others: the holder is about to wait for executions that it did not make. They are put on the list of the
+-- ff_wait_for_others: the holder is about to wait for executions that it did not make. They are put on the list of the
 -- wait of this name, with how they ended if they have (mark and attempt; '.' for open ones), and the open ones are
 -- told by the outbox who waits (lib/wait_others.lua). More of the same wait may follow, and children of it
--- (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and rest are as for
--- ff_wait_children. Those that are on the list already stay as they are. An open one with the attempt 1 is
+-- (ff_make_children), then a suspension with the part K in its condition. mode, after and rest are as for
+-- ff_make_children. Those that are on the list already stay as they are. An open one with the attempt 1 is
 -- cancelled when nobody waits for it any more.
 -- Flags:   none
--- Go:      Engine.WaitOthers
+-- Go:      Engine.WaitForOthers
 -- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave
 --          others:rows(1..100) {execution:ref node:line(1..64) mark:.|s|f|c|e|k|n attempt:n(1..4294967295)?}
 -- Replies: OK listed:n; ALREADY_SATISFIED listed:n
@@ -37,7 +37,7 @@ function ff_others.new(ctx, id, q)
   return out
 end
 
-local function ff_wait_others(ctx, q)
+local function ff_wait_for_others(ctx, q)
   local f = q.fence
   local bad = ff_others.own(ctx, q.others, f.id)
   if bad then return bad end
