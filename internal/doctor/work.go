@@ -26,15 +26,7 @@ type UnservedRoute struct {
 
 // takes tells whether a worker claims work of a route. A worker whose lists were cut, or are not known, may.
 func takes(i flowfabric.WorkerInfo, r engine.Route) bool {
-	if len(i.Namespaces) == 0 || i.Truncated {
-		return true
-	}
-	for _, c := range r.Capabilities {
-		if !slices.Contains(i.Capabilities, c) {
-			return false
-		}
-	}
-	return engine.Serves(i, r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
+	return len(i.Namespaces) == 0 || i.Truncated || engine.Takes(i, r) && len(engine.Lacks(i, r)) == 0
 }
 
 // readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or

@@ -32,6 +32,21 @@ func Serves(i flowfabric.WorkerInfo, namespace string) bool {
 	return slices.Contains(i.Namespaces, namespace) || slices.Contains(i.Namespaces, "*")
 }
 
+// Takes tells whether a worker takes work of a route, if it has the capabilities that [Lacks] lists.
+func Takes(i flowfabric.WorkerInfo, r Route) bool {
+	return Serves(i, r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
+}
+
+// Lacks lists the capabilities that a route needs and a worker does not have.
+func Lacks(i flowfabric.WorkerInfo, r Route) (missing []string) {
+	for _, token := range r.Capabilities {
+		if !slices.Contains(i.Capabilities, token) {
+			missing = append(missing, token)
+		}
+	}
+	return missing
+}
+
 // encode is the JSON of what a worker says of itself, at most MaxWorkerInfo bytes, which the server never looks into:
 // the lists of a worker that serves very many things are cut. Fields that another revision added are ignored.
 func encode(i flowfabric.WorkerInfo) (string, error) {

@@ -135,7 +135,7 @@ func crewed(f engine.Facts, workers crew, work string) account {
 		why: fmt.Sprintf(
 			"It waits for a capable worker: %s %s, but none has all of its capabilities (%s): %s, which comes closest, lacks %s; %s.",
 			plural(len(unable), "live worker"), take(len(unable), work), quoted(f.Route.Capabilities),
-			quote(one.Instance), quoted(lacks(one, f.Route)), place),
+			quote(one.Instance), quoted(engine.Lacks(one.WorkerInfo, f.Route)), place),
 		next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + ".",
 	}
 }

@@ -30,29 +30,13 @@ func muster(ctx context.Context, from Source) (c crew) {
 	return c
 }
 
-// takes tells whether a worker would claim of a route if only it had the capabilities.
-func takes(w flowfabric.Worker, r engine.Route) bool {
-	return engine.Serves(w.WorkerInfo, r.Namespace) && slices.Contains(w.Lanes, r.Lane) && slices.Contains(w.Kinds,
-		r.Kind)
-}
-
-// lacks lists the capabilities of a route that a worker does not have.
-func lacks(w flowfabric.Worker, r engine.Route) (missing []string) {
-	for _, token := range r.Capabilities {
-		if !slices.Contains(w.Capabilities, token) {
-			missing = append(missing, token)
-		}
-	}
-	return missing
-}
-
 // able splits those that take a route into those that can run it and those that lack a capability. Each is judged
 // alone.
 func (c crew) able(r engine.Route) (able, unable []flowfabric.Worker) {
 	for _, w := range c.live {
 		switch {
-		case !takes(w, r):
-		case len(lacks(w, r)) == 0:
+		case !engine.Takes(w.WorkerInfo, r):
+		case len(engine.Lacks(w.WorkerInfo, r)) == 0:
 			able = append(able, w)
 		default:
 			unable = append(unable, w)
@@ -86,7 +70,9 @@ func (c crew) blind(r engine.Route) string {
 
 // closest returns of the workers that lack something one that lacks the least.
 func closest(unable []flowfabric.Worker, r engine.Route) flowfabric.Worker {
-	return slices.MinFunc(unable, func(a, b flowfabric.Worker) int { return len(lacks(a, r)) - len(lacks(b, r)) })
+	return slices.MinFunc(unable, func(a, b flowfabric.Worker) int {
+		return len(engine.Lacks(a.WorkerInfo, r)) - len(engine.Lacks(b.WorkerInfo, r))
+	})
 }
 
 // ready says how many can run a route, and how busy they were when they were last heard of.
