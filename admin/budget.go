@@ -53,7 +53,7 @@ func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, opts ...flowf
 		r, err := a.GetBudget(ctx, b.Name)
 		return r.Revision, err
 	}, func(revision uint64) error {
-		_, _, wake, err := a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision, act.By)
+		_, _, wake, err := a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision)
 		a.wake(ctx, "change of "+b.Name, wake)
 		return about(putting(revision), "budget", b.Name, conflict(revision, err))
 	})
@@ -249,7 +249,7 @@ func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[strin
 	var wake []engine.Waiter
 	if err == nil {
 		used, wake, err = a.store.AdjustBudget(act.Noted(ctx, "adjust", "budget", name, amountWords(amounts)...), name,
-			amounts, act.By, act.Reason)
+			amounts)
 		a.wake(ctx, "adjustment of "+name, wake)
 	}
 	return used, about("adjust", "budget", name, err)
@@ -271,7 +271,7 @@ func (a *Admin) ResetBudget(ctx context.Context, name string, move bool,
 	act, err := a.gating(opts, valid.GateName("budget", name))
 	if err == nil {
 		var wake []engine.Waiter
-		period, left, wake, err = a.store.ResetBudget(act.Noted(ctx, "reset", "budget", name), name, act.By, move)
+		period, left, wake, err = a.store.ResetBudget(act.Noted(ctx, "reset", "budget", name), name, move)
 		a.wake(ctx, "reset of "+name, wake)
 	}
 	return period, left, about("reset", "budget", name, err)
@@ -293,7 +293,7 @@ func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.Exe
 	if err == nil {
 		var released []bool
 		var wake []engine.Waiter
-		released, wake, err = a.store.ReleaseUsage(act.Noted(ctx, "refund", "budget", name, id.String()), act.By,
+		released, wake, err = a.store.ReleaseUsage(act.Noted(ctx, "refund", "budget", name, id.String()),
 			[]engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
 		a.wake(ctx, "refund of "+name, wake)
 		returned = len(released) == 1 && released[0]

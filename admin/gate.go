@@ -20,20 +20,19 @@ import (
 
 // admitter is the part of the engine behind budgets, quotas and gates.
 type admitter interface {
-	PutBudget(ctx context.Context, b admission.Budget, expected uint64,
-		by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	PutBudget(ctx context.Context, b admission.Budget,
+		expected uint64) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveBudget(ctx context.Context, name string) (already bool, err error)
 	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
 	BudgetNames(ctx context.Context) ([]string, error)
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	AdjustBudget(ctx context.Context, name string, by map[string]int64, who,
-		reason string) (used map[string]int64, wake []engine.Waiter, err error)
-	ResetBudget(ctx context.Context, name, by string,
+	AdjustBudget(ctx context.Context, name string,
+		by map[string]int64) (used map[string]int64, wake []engine.Waiter, err error)
+	ResetBudget(ctx context.Context, name string,
 		move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, by string,
-		items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
-	PutQuota(ctx context.Context, q admission.Quota, expected uint64,
-		by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	PutQuota(ctx context.Context, q admission.Quota,
+		expected uint64) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveQuota(ctx context.Context, name string) (already bool, err error)
 	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
 	QuotaNames(ctx context.Context) ([]string, error)

@@ -23,8 +23,8 @@ type gateStore struct {
 	refused uint16           // a partition that opens nothing
 }
 
-func (s *gateStore) AdjustBudget(context.Context, string, map[string]int64, string,
-	string) (map[string]int64, []engine.Waiter, error) {
+func (s *gateStore) AdjustBudget(context.Context, string,
+	map[string]int64) (map[string]int64, []engine.Waiter, error) {
 	return map[string]int64{"tokens": 0}, s.wake, nil
 }
 

@@ -39,7 +39,7 @@ func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, opts ...flowfab
 		r, err := a.GetQuota(ctx, q.Name)
 		return r.Revision, err
 	}, func(revision uint64) error {
-		_, _, wake, err := a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision, act.By)
+		_, _, wake, err := a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision)
 		a.wake(ctx, "change of "+q.Name, wake)
 		return about(putting(revision), "quota", q.Name, conflict(revision, err))
 	})

@@ -79,7 +79,7 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
 		_, _, _, err := g.e.PutQuota(g.t.Context(),
-			admission.Quota{Name: "daily", Rate: 3, Window: flowfabric.Millis(20 * time.Hour), Cap: 1}, 0, "test")
+			admission.Quota{Name: "daily", Rate: 3, Window: flowfabric.Millis(20 * time.Hour), Cap: 1}, 0)
 		g.no(err)
 		g.done(g.submit(7, flowfabric.QuotaGate("daily")))
 		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour ||
@@ -99,7 +99,7 @@ func TestBudgetInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
 		b := admission.Budget{Name: "monthly", Reset: flowfabric.Millis(30 * 24 * time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
-		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0, "test")
+		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0)
 		g.no(err)
 		_, err = g.e.ReportUsage(g.t.Context(),
 			admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})

@@ -263,8 +263,8 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	o, err := open(t, ctx, "operator", s)
 	must.No(t, err)
 	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"},
-		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
-	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
+		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0)
+	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0)
 	attached := o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet,
 		[]flowfabric.Gate{flowfabric.QuotaGate("api")}, "me")
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
@@ -303,7 +303,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 		t.Errorf("a producer reports usage: %v", first)
 	}
 	_, second := o.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
-	_, _, adjust := o.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -1}, "me", "")
+	_, _, adjust := o.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -1})
 	_, read := o.ReadBudget(ctx, "acme", 10, 10)
 	_, list := o.BudgetNames(ctx)
 	_, holds := o.ReadQuota(ctx, "api", 10, 10)

@@ -27,14 +27,14 @@ func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
 func (w *env) budget(name string, tokens int64) {
 	w.Helper()
 	b := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: tokens}}}
-	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0, "test"); err != nil {
+	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0); err != nil {
 		w.Fatal(err)
 	}
 }
 
 func (w *env) quota(q admission.Quota) {
 	w.Helper()
-	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0, "test"); err != nil {
+	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 			return false
 		})
 		w.reach(w.submit("x", at(1)), codes.Completed)
-		_, _, wake, err := w.engine.ResetBudget(w.ctx, "b", "test", false)
+		_, _, wake, err := w.engine.ResetBudget(w.ctx, "b", false)
 		if err != nil || len(wake) != 1 {
 			t.Fatal(wake, err)
 		}

@@ -22,7 +22,7 @@ func TestRefusedSpendInFlows(t *testing.T) {
 		"with a quota": flowfabric.QuotaGate("two")} {
 		t.Run(name, func(t *testing.T) {
 			y := newTreasury(t, tokens("b", 100, admission.HardBlock), tokens("other", 10_000, admission.HardBlock))
-			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0, "test"); err != nil {
+			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0); err != nil {
 				t.Fatal(err)
 			}
 			calls := map[string]*atomic.Int64{"b": {}, "other": {}}

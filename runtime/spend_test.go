@@ -51,7 +51,7 @@ func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 	must.No(t, err)
 	t.Cleanup(e.Close)
 	for _, b := range budgets {
-		if _, _, _, err := e.PutBudget(ctx, b, 0, "test"); err != nil {
+		if _, _, _, err := e.PutBudget(ctx, b, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestHardBreachBlocks(t *testing.T) {
 		return why == "budget b tokens 40 45 10", why
 	})
 	b := tokens("b", 1000, admission.HardBlock)
-	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1, "test")
+	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1)
 	if err != nil || len(wake) != 1 {
 		t.Fatalf("%v, %v", wake, err)
 	}
@@ -460,7 +460,7 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 		"with a limit of a key": {"q:@2.0.0@acme"}, "with a quota": {flowfabric.QuotaGate("two")}} {
 		t.Run(name, func(t *testing.T) {
 			y := newTreasury(t, tokens("b", 100, admission.HardBlock))
-			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0, "test"); err != nil {
+			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0); err != nil {
 				t.Fatal(err)
 			}
 			var calls atomic.Int64
@@ -498,7 +498,7 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 				t.Errorf("%d calls of the model, and %d when the queues had been opened again", n, again)
 			}
 			y.used("b", 70)
-			_, _, wake, err := y.engine.ResetBudget(y.ctx, "b", "test", false)
+			_, _, wake, err := y.engine.ResetBudget(y.ctx, "b", false)
 			if err != nil || len(wake) != 2 {
 				t.Fatal(wake, err)
 			}

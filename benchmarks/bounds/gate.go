@@ -42,7 +42,7 @@ func (b *bench) budgets(n int, reset time.Duration) []string {
 			limits[fmt.Sprint("dimension.", i)] = admission.Limit{Soft: 10, Hard: 1 << 40}
 		}
 		_, _, _, err := b.e.PutBudget(b.ctx, admission.Budget{Name: name, Limits: limits,
-			Reset: flowfabric.Millis(reset)}, 0, "bounds")
+			Reset: flowfabric.Millis(reset)}, 0)
 		b.no(err)
 	}
 	return names
@@ -68,7 +68,7 @@ func dimensions(b *bench) {
 				admission.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
 			b.no(err)
 		}
-		_, _, err := b.e.AdjustBudget(b.ctx, name, amounts(), "bounds", "more")
+		_, _, err := b.e.AdjustBudget(b.ctx, name, amounts())
 		b.no(err)
 		_, err = b.e.ReadBudget(b.ctx, name, 100, 256)
 		b.no(err)
@@ -76,9 +76,9 @@ func dimensions(b *bench) {
 		for i, id := range ids {
 			items[i] = engine.Refund{Budget: name, Execution: id, Outcome: "asked"}
 		}
-		_, _, err = b.e.ReleaseUsage(b.ctx, "bounds", items)
+		_, _, err = b.e.ReleaseUsage(b.ctx, items)
 		b.no(err)
-		_, _, _, err = b.e.ResetBudget(b.ctx, name, "bounds", false)
+		_, _, _, err = b.e.ResetBudget(b.ctx, name, false)
 		b.no(err)
 	})
 }
@@ -120,7 +120,7 @@ func window(b *bench) {
 	name := alike("q", 1, limits.DefaultQuotaPartitions)[0]
 	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000,
 		Window: flowfabric.Millis(30 * 24 * time.Hour),
-		Cap:    1_000_000}, 0, "bounds")
+		Cap:    1_000_000}, 0)
 	b.no(err)
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
 	for i := range 20 {
@@ -154,7 +154,7 @@ func window(b *bench) {
 func gates(b *bench) {
 	budgets, quotas := b.budgets(16, 0), []string(nil)
 	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
-		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
+		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0)
 		b.no(err)
 		quotas = append(quotas, name)
 	}

@@ -292,7 +292,7 @@ func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 		k := w.worker(&meanwhile{Engine: w.e, first: func() {
 			w.complete(runs)
 			w.deliver(1)
-			_, _, wake, err := w.e.ResetBudget(w.ctx, "b", "test", false)
+			_, _, wake, err := w.e.ResetBudget(w.ctx, "b", false)
 			w.no(err)
 			w.no(admit.Wake(w.ctx, w.e, wake))
 		}}, 0)
@@ -412,7 +412,7 @@ func TestFewGrantsForOneSlot(t *testing.T) {
 	for range 4 {
 		same(w, "claimed", len(next(100)), 1)
 	}
-	_, _, wake, err := w.e.PutQuota(w.ctx, admission.Quota{Name: "one"}, 1, "test")
+	_, _, wake, err := w.e.PutQuota(w.ctx, admission.Quota{Name: "one"}, 1)
 	w.no(err)
 	w.no(admit.Wake(w.ctx, w.e, wake))
 	for range 4 {

@@ -31,8 +31,7 @@ type Outbox interface {
 	ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error)
 	TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error)
 	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, by string,
-		items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
 	NoteWaiters(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
 	BudgetPartitions() uint16
@@ -142,7 +141,7 @@ func (d *delivery) releaseUsage(ctx context.Context, items []engine.Refund) (fai
 		if d.stuck[d.budget(batch[0])] {
 			continue
 		}
-		_, waiters, err := d.box.ReleaseUsage(ctx, "outbox", batch)
+		_, waiters, err := d.box.ReleaseUsage(ctx, batch)
 		if err != nil && !absent(err) {
 			failed = errors.Join(failed, err)
 			d.stuck[d.budget(batch[0])] = true

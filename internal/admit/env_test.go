@@ -124,7 +124,7 @@ func (w *env) no(err error) {
 
 func (w *env) quota(q admission.Quota) flowfabric.Gate {
 	w.Helper()
-	_, _, _, err := w.e.PutQuota(w.ctx, q, 0, "test")
+	_, _, _, err := w.e.PutQuota(w.ctx, q, 0)
 	w.no(err)
 	w.advance(0)
 	return flowfabric.QuotaGate(q.Name)
@@ -135,7 +135,7 @@ func (w *env) budget(b admission.Budget) flowfabric.Gate {
 	if b.Limits == nil {
 		b.Limits = map[string]admission.Limit{"tokens": {Hard: 100}}
 	}
-	_, _, _, err := w.e.PutBudget(w.ctx, b, 0, "test")
+	_, _, _, err := w.e.PutBudget(w.ctx, b, 0)
 	w.no(err)
 	w.advance(0)
 	return flowfabric.BudgetGate(b.Name)

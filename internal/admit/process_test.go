@@ -94,11 +94,11 @@ func (p *process) ReleaseHolds(ctx context.Context,
 	return released, wake, err
 }
 
-func (p *process) ReleaseUsage(ctx context.Context, by string,
+func (p *process) ReleaseUsage(ctx context.Context,
 	items []engine.Refund) (released []bool, wake []engine.Waiter, err error) {
 	var w []engine.Waiter
 	err = p.around("ReleaseUsage",
-		func() (e error) { released, w, e = p.Engine.ReleaseUsage(ctx, by, items); return e })
+		func() (e error) { released, w, e = p.Engine.ReleaseUsage(ctx, items); return e })
 	if err == nil {
 		wake = w
 	}

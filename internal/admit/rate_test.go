@@ -46,7 +46,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 		k.nothing()
 		same(w, "closed", len(w.why(0)), 1)
 		q.Rate = 2
-		_, _, lost, err := w.e.PutQuota(w.ctx, q, 1, "op") // and nobody opens the route
+		_, _, lost, err := w.e.PutQuota(w.ctx, q, 1) // and nobody opens the route
 		w.no(err)
 		same(w, "to be woken", len(lost), 1)
 		w.advance(59 * time.Minute)
@@ -61,7 +61,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 		w.create(0, g)
 		b.before = func() {
 			q.Rate = 3
-			_, _, wake, err := w.e.PutQuota(w.ctx, q, 2, "op")
+			_, _, wake, err := w.e.PutQuota(w.ctx, q, 2)
 			w.no(err)
 			w.no(admit.Wake(w.ctx, w.e, wake))
 		}
@@ -83,10 +83,10 @@ func TestAChangeAndItsRepeatWake(t *testing.T) {
 			w.no(err)
 		}
 		q.Rate = 1000
-		_, already, wake, err := w.e.PutQuota(w.ctx, q, 1, "op")
+		_, already, wake, err := w.e.PutQuota(w.ctx, q, 1)
 		w.no(err)
 		same(w, "woken", fmt.Sprint(already, len(wake)), "false 256")
-		_, already, wake, err = w.e.PutQuota(w.ctx, q, 1, "op")
+		_, already, wake, err = w.e.PutQuota(w.ctx, q, 1)
 		w.no(err)
 		same(w, "woken by the repeat", fmt.Sprint(already, len(wake)), "true 44")
 	})

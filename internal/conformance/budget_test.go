@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 func (g *gates) budgetRoot(name string) keys.Partition {
@@ -101,7 +102,7 @@ func noted(log []admission.AuditEntry, what string) (n int) {
 
 func (g *gates) resetBudget(name string) {
 	g.Helper()
-	_, _, wake, err := g.e.ResetBudget(g.ctx, name, "op", false)
+	_, _, wake, err := g.e.ResetBudget(g.ctx, name, false)
 	g.no(err)
 	g.wake(wake)
 }
@@ -284,7 +285,7 @@ var budgetScenarios = []scenario{
 		same(w, "read", g.spent(b, "tokens"), 1<<53-1)
 		_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "3", Amounts: tokens(1)})
 		w.is(err, denied.Delta)
-		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1), "op", "")
+		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1))
 		w.is(err, denied.Delta)
 	}},
 	{name: "calls on a missing budget or quota are refused and create nothing", run: func(w *env) {
@@ -300,13 +301,13 @@ var budgetScenarios = []scenario{
 			g.still(name, "calls on "+name, func() {
 				_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: name, Key: "k", Amounts: tokens(1)})
 				about("report", err)
-				_, _, _, err = g.e.ResetBudget(w.ctx, name, "op", false)
+				_, _, _, err = g.e.ResetBudget(w.ctx, name, false)
 				about("reset", err)
-				_, _, err = g.e.AdjustBudget(w.ctx, name, tokens(1), "op", "")
+				_, _, err = g.e.AdjustBudget(w.ctx, name, tokens(1))
 				about("adjust", err)
 				_, err = g.e.ReadBudget(w.ctx, name, 1, 1)
 				about("read", err)
-				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: hardLimit(1)}, 7, "op")
+				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: hardLimit(1)}, 7)
 				if !errors.Is(err, denied.NoBudget) {
 					w.Fatalf("change: %v", err)
 				}
@@ -340,17 +341,17 @@ var budgetScenarios = []scenario{
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
 			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"},
 			{Name: name, Limits: hardLimit(-1)}} {
-			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
+			_, _, _, err := g.e.PutBudget(w.ctx, b, 0)
 			w.is(err, denied.BudgetSpec)
 		}
 		many := map[string]admission.Limit{}
 		for i := range 65 {
 			many["d"+strconv.Itoa(i)] = admission.Limit{Hard: 1}
 		}
-		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0)
 		w.is(err, denied.BudgetSpec)
 		delete(many, "d64")
-		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0)
 		w.no(err)
 		all := map[string]int64{}
 		for dim := range many {
@@ -369,17 +370,17 @@ var budgetScenarios = []scenario{
 		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme",
 			Limits: hardLimit(100)}
 		g.still(name, "made again", func() {
-			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0, "other")
+			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0)
 			w.no(err)
 			w.all("as it is", eq(revision, 1), eq(already, true), eqList(wake))
 			b.Limits = hardLimit(101)
-			_, _, _, err = g.e.PutBudget(w.ctx, b, 0, "other")
+			_, _, _, err = g.e.PutBudget(w.ctx, b, 0)
 			w.is(err, denied.BudgetConflict)
-			_, _, _, err = g.e.PutBudget(w.ctx, b, 2, "other")
+			_, _, _, err = g.e.PutBudget(w.ctx, b, 2)
 			w.is(err, denied.BudgetConflict)
 		})
 		g.spend(name, "k", tokens(100))
-		revision, already, _, err := g.e.PutBudget(w.ctx, b, 1, "anna")
+		revision, already, _, err := g.e.PutBudget(trail.As(w.ctx, "anna", ""), b, 1)
 		w.no(err)
 		w.all("changed", eq(revision, 2), eq(already, false))
 		x := g.record(name)
@@ -410,7 +411,7 @@ var budgetScenarios = []scenario{
 		g.resetBudget(b)
 		x = g.record(b)
 		w.all("a manual one does not move the rhythm", eq(x.Period, 3), eq(x.Missed, 0), eq(next(), 7*time.Minute))
-		_, left, _, err := g.e.ResetBudget(w.ctx, b, "op", true)
+		_, left, _, err := g.e.ResetBudget(w.ctx, b, true)
 		w.no(err)
 		same(w, "unless asked", left, time.Minute)
 		g.advance(time.Minute)
@@ -431,7 +432,7 @@ var budgetScenarios = []scenario{
 		}
 		release := func(id flowfabric.ExecutionID) bool {
 			w.Helper()
-			out, _, err := g.e.ReleaseUsage(w.ctx, "op",
+			out, _, err := g.e.ReleaseUsage(w.ctx,
 				[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 			w.no(err)
 			return out[0]
@@ -446,7 +447,7 @@ var budgetScenarios = []scenario{
 		report(y, "y2", 7)
 		w.all("X of both periods", eq(release(x), true), eq(g.spent(b, "tokens"), 7))
 		w.all("a stranger", eq(release(mint.ID(w.p)), false), eq(g.spent(b, "tokens"), 7))
-		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5), "op", "miscounted")
+		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5))
 		w.no(err)
 		w.all("never below zero", eq(release(y), true), eq(g.spent(b, "tokens"), 0))
 	}},
@@ -459,7 +460,7 @@ var budgetScenarios = []scenario{
 				admission.Usage{Budget: b, Execution: id, Key: id.String(), Amounts: tokens(n)})
 			w.no(err)
 		}
-		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(50), "op", "not reported")
+		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(50))
 		w.no(err)
 		w.create(asking(flowfabric.BudgetGate(b)))
 		list := g.asker("w1").grants(1)
@@ -468,7 +469,7 @@ var budgetScenarios = []scenario{
 		same(w, "room", rooms[0].Open, false)
 		refund := func(id flowfabric.ExecutionID) []engine.Waiter {
 			w.Helper()
-			out, wake, err := g.e.ReleaseUsage(w.ctx, "op",
+			out, wake, err := g.e.ReleaseUsage(w.ctx,
 				[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 			w.no(err)
 			same(w, "given back", out[0], true)
@@ -550,7 +551,7 @@ var budgetScenarios = []scenario{
 			}
 		}
 		same(w, "closed", len(g.closings()), 26)
-		_, wake, err := g.e.AdjustBudget(w.ctx, newest, tokens(-100), "op", "more")
+		_, wake, err := g.e.AdjustBudget(w.ctx, newest, tokens(-100))
 		w.no(err)
 		same(w, "woken", len(wake), 1)
 		g.wake(wake)
@@ -581,9 +582,9 @@ var budgetScenarios = []scenario{
 		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
 		w.code(id, "R1f")
 		same(w, "nothing", len(k.grants(1)), 0)
-		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: hardLimit(1)}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: hardLimit(1)}, 0)
 		w.no(err)
-		_, _, _, err = g.e.PutQuota(w.ctx, admission.Quota{Name: q, Cap: 1}, 0, "op")
+		_, _, _, err = g.e.PutQuota(w.ctx, admission.Quota{Name: q, Cap: 1}, 0)
 		w.no(err)
 		g.advance(10 * time.Second)
 		w.tick()
@@ -620,18 +621,18 @@ var budgetScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "1", tokens(60))
-		used, _, err := g.e.AdjustBudget(w.ctx, b, map[string]int64{"tokens": -20, "requests": 3}, "anna",
-			"counted twice")
+		used, _, err := g.e.AdjustBudget(trail.As(w.ctx, "anna", "counted twice"), b,
+			map[string]int64{"tokens": -20, "requests": 3})
 		w.no(err)
 		sameDeep(w, "used", used, map[string]int64{"requests": 3, "tokens": 40})
-		used, _, err = g.e.AdjustBudget(w.ctx, b, tokens(-50), "anna", "")
+		used, _, err = g.e.AdjustBudget(w.ctx, b, tokens(-50))
 		w.no(err)
 		same(w, "never below zero", used["tokens"], 0)
 		x := g.record(b)
 		i := slices.IndexFunc(x.Audit, func(e admission.AuditEntry) bool { return e.What == "adjusted" })
 		w.all("audit log", eq(x.Audit[i].By, "anna"), eq(x.Audit[i].Detail, "requests=3,tokens=-20 counted twice"))
 		g.still(b, "the least number", func() {
-			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(math.MinInt64), "anna", "")
+			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(math.MinInt64))
 			w.is(err, denied.Delta)
 		})
 	}},
@@ -663,7 +664,7 @@ var budgetScenarios = []scenario{
 		g.deliver()
 		same(w, "used", g.spent(b, "tokens"), 70)
 		for _, x := range entries { // delivered again
-			_, _, err := g.e.ReleaseUsage(w.ctx, "outbox", x.Refunds)
+			_, _, err := g.e.ReleaseUsage(w.ctx, x.Refunds)
 			w.no(err)
 		}
 		same(w, "once", g.spent(b, "tokens"), 70)

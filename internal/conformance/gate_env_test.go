@@ -84,7 +84,7 @@ func (g *gates) budget(change func(*admission.Budget)) string {
 		change(&b)
 	}
 	g.follow(keys.BudgetRoot(ids.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
-	_, _, _, err := g.e.PutBudget(g.ctx, b, 0, "test")
+	_, _, _, err := g.e.PutBudget(g.ctx, b, 0)
 	g.no(err)
 	return b.Name
 }
@@ -94,7 +94,7 @@ func (g *gates) quota(q admission.Quota) string {
 	g.Helper()
 	q.Name = g.fresh()
 	g.follow(keys.QuotaRoot(ids.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
-	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
+	_, _, _, err := g.e.PutQuota(g.ctx, q, 0)
 	g.no(err)
 	return q.Name
 }
@@ -123,7 +123,7 @@ func (g *gates) deliver() {
 			g.wake(wake)
 		}
 		for _, r := range x.Refunds {
-			_, wake, err := g.e.ReleaseUsage(g.ctx, "outbox", []engine.Refund{r})
+			_, wake, err := g.e.ReleaseUsage(g.ctx, []engine.Refund{r})
 			g.no(err)
 			g.wake(wake)
 		}

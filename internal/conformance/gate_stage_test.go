@@ -145,7 +145,7 @@ func (w *env) stageGates() stagedGates {
 	s := stagedGates{budget: w.gateName("room"), spent: w.gateName("spent"), quota: w.gateName("quota")}
 	w.must("ff_put_budget", putBudget(s.budget, "", "0", "failed", "tokens", "100", "80")...)
 	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
-	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0", "me")
+	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0")
 	asks := func(name string) []option {
 		return []option{kind(name), asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
 	}
@@ -192,7 +192,7 @@ func (w *env) stageGates() stagedGates {
 
 // putBudget is the wire form of a budget with one dimension.
 func putBudget(name, expected, interval, refund, dimension, hard, soft string) []string {
-	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1",
+	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "1",
 		dimension, hard, soft}
 }
 
@@ -222,15 +222,15 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
 		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
 		{"ff_undo_usage", []string{proto, s.spent, spenderText(s.spender), "3", "1", ""}},
-		{"ff_adjust_budget", []string{proto, s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
-		{"ff_reset_budget", []string{proto, s.budget, "me", "1", uuid.NewString()}},
-		{"ff_release_usage", []string{proto, "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
+		{"ff_adjust_budget", []string{proto, s.budget, uuid.NewString(), "1", "tokens", "-5"}},
+		{"ff_reset_budget", []string{proto, s.budget, "1", uuid.NewString()}},
+		{"ff_release_usage", []string{proto, "1", s.budget, spenderText(s.spender), "asked", "0"}},
 		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", ids.UUID(s.spender).String()}},
 		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
 		{"ff_list_budgets", []string{proto, "", "10"}},
 		{"ff_remove_budget", []string{proto, s.budget}},
-		{"ff_put_quota", []string{proto, w.gateName("further"), "", "for tests", "10", "60000", "2", "1000", "me"}},
-		{"ff_put_quota", []string{proto, s.quota, "1", "", "20", "60000", "2", "0", "me"}},
+		{"ff_put_quota", []string{proto, w.gateName("further"), "", "for tests", "10", "60000", "2", "1000"}},
+		{"ff_put_quota", []string{proto, s.quota, "1", "", "20", "60000", "2", "0"}},
 		{"ff_admit", []string{proto, s.quota, p, closed, "10000", "1", holdText(s.granted)}},
 		{"ff_release_holds", []string{proto, "1", s.quota, holdText(s.active), "0"}},
 		{"ff_settle_holds", []string{proto, s.quota, "600000", "1", holdText(s.active), "1"}},

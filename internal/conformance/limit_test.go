@@ -161,7 +161,7 @@ var limitScenarios = []scenario{
 					})
 				}
 			}
-			_, _, _, err := g.e.PutQuota(w.ctx, admission.Quota{Name: "@1.0.0@k", Cap: 1}, 0, "me")
+			_, _, _, err := g.e.PutQuota(w.ctx, admission.Quota{Name: "@1.0.0@k", Cap: 1}, 0)
 			w.is(err, flowfabric.ErrInvalidInput)
 			_, err = g.e.RemoveQuota(w.ctx, "@1.0.0@k")
 			w.is(err, flowfabric.ErrInvalidInput)

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // start is granted, admitted by quotas and claimed, all of up to max.
@@ -162,7 +163,7 @@ var quotaScenarios = []scenario{
 			gone := g.fresh()
 			n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: gone, Hold: h}})
 			w.no(err)
-			given, _, err := g.e.ReleaseUsage(w.ctx, "op",
+			given, _, err := g.e.ReleaseUsage(w.ctx,
 				[]engine.Refund{{Budget: gone, Execution: h.Execution, Outcome: engine.RefundAsked}})
 			w.no(err)
 			w.all("what is gone", eq(n, 0), eqList(given, false))
@@ -417,8 +418,7 @@ var quotaScenarios = []scenario{
 			w.Helper()
 			before := g.content(root, root.Quota(name))
 			same(w, fmt.Sprintf("%v %v %v %v", rate, window, cap, jitter),
-				w.fcallOn([]string{string(root)}, "ff_put_quota", proto, name, "", "", rate, window, cap, jitter,
-					"op").code,
+				w.fcallOn([]string{string(root)}, "ff_put_quota", proto, name, "", "", rate, window, cap, jitter).code,
 				"invalid_quota_spec")
 			same(w, "content", g.content(root, root.Quota(name)), before)
 		}
@@ -427,22 +427,23 @@ var quotaScenarios = []scenario{
 			{Rate: 1, Window: flowfabric.Millis(time.Microsecond)}, {Cap: 1,
 				Jitter: flowfabric.Millis(time.Nanosecond)}} {
 			q.Name = name
-			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
+			_, _, _, err := g.e.PutQuota(w.ctx, q, 0)
 			w.is(err, denied.QuotaSpec)
 		}
 		_, err = g.e.ReadQuota(w.ctx, name, 0, 0)
 		w.is(err, denied.NoQuota)
 		q := admission.Quota{Name: name, Rate: 1, Window: flowfabric.Millis(30 * 24 * time.Hour), Cap: 1000000,
 			Jitter: flowfabric.Millis(time.Minute)}
+		ctx := trail.As(w.ctx, "op", "")
 		for _, want := range []bool{false, true} {
-			_, already, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
+			_, already, _, err := g.e.PutQuota(ctx, q, 0)
 			w.no(err)
 			same(w, "already", already, want)
 		}
 		q.Cap = 2
-		_, _, _, err = g.e.PutQuota(w.ctx, q, 0, "op")
+		_, _, _, err = g.e.PutQuota(w.ctx, q, 0)
 		w.is(err, denied.QuotaConflict)
-		_, _, _, err = g.e.PutQuota(w.ctx, q, 1, "op")
+		_, _, _, err = g.e.PutQuota(ctx, q, 1)
 		w.no(err)
 		w.all("changed", eq(g.quotaIs(name).Cap, 2), eq(g.quotaIs(name).Revision, 2))
 		var actions []string
@@ -454,7 +455,7 @@ var quotaScenarios = []scenario{
 	{name: "quotas are listed in pages, the last of which says so", run: func(w *env) {
 		w.beside()
 		for _, name := range []string{"a", "b", "c"} {
-			w.must("ff_put_quota", proto, name, "", "", "1", "1000", "0", "0", "op")
+			w.must("ff_put_quota", proto, name, "", "", "1", "1000", "0", "0")
 		}
 		for _, x := range []struct{ after, limit, more, count string }{
 			{"", "2", "1", "2"}, {"", "3", "0", "3"}, {"a", "2", "0", "2"}, {"a", "1", "1", "1"},
@@ -517,7 +518,7 @@ var quotaScenarios = []scenario{
 		slices.Sort(woken)
 		sameList(w, "woken", woken, order[:3]...)
 		raised := admission.Quota{Name: q, Cap: 5}
-		_, _, wake, err := g.e.PutQuota(w.ctx, raised, 1, "op")
+		_, _, wake, err := g.e.PutQuota(w.ctx, raised, 1)
 		w.no(err)
 		g.wake(wake)
 		w.all("a larger quota wakes who waits", eq(len(g.closings()), 0), eq(len(k.grants(10)), 2))

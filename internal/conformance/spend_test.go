@@ -107,7 +107,7 @@ var spendScenarios = []scenario{
 			return u
 		}
 		u := report(1)
-		_, _, err := w.e.ReleaseUsage(w.ctx, "me",
+		_, _, err := w.e.ReleaseUsage(w.ctx,
 			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		g.spend(b, "other", map[string]int64{"tokens": 25})
@@ -123,7 +123,7 @@ var spendScenarios = []scenario{
 		same(w, "used in the next period", g.spent(b, "tokens"), 25)
 
 		u = report(3)
-		_, _, err = w.e.ReleaseUsage(w.ctx, "me",
+		_, _, err = w.e.ReleaseUsage(w.ctx,
 			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		own := func(key string) {
@@ -175,7 +175,7 @@ var spendScenarios = []scenario{
 			spent[s.Execution] = s.Used["tokens"]
 		}
 		w.all("spenders", eq(len(spent), 2), eq(spent[id], 40), eq(spent[twin], 41))
-		given, _, err := w.e.ReleaseUsage(w.ctx, "me",
+		given, _, err := w.e.ReleaseUsage(w.ctx,
 			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		w.all("given back", eqList(given, true), eq(g.spent(b, "tokens"), 41))
@@ -189,7 +189,7 @@ var spendScenarios = []scenario{
 			"3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
 			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"},
 				{"ff_undo_usage", proto, b, who, "5", "1", ""},
-				{"ff_release_usage", proto, "me", "1", b, who, "asked", "0"}} {
+				{"ff_release_usage", proto, "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}
 		}
@@ -244,7 +244,7 @@ var spendScenarios = []scenario{
 		_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: mint.UUID()})
 		w.no(err)
 		f := run(50)
-		again, wake, err := w.e.ReleaseUsage(w.ctx, "outbox", told)
+		again, wake, err := w.e.ReleaseUsage(w.ctx, told)
 		w.no(err)
 		w.all("told again", eqList(again, false), eqList(wake), eq(g.spent(b, "tokens"), 50))
 		fail(f)
@@ -290,7 +290,7 @@ var spendScenarios = []scenario{
 		same(w, "still soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
 		refund := func(outcome string) bool {
 			w.Helper()
-			given, _, err := w.e.ReleaseUsage(w.ctx, "outbox",
+			given, _, err := w.e.ReleaseUsage(w.ctx,
 				[]engine.Refund{{Budget: b, Execution: id, Outcome: outcome}})
 			w.no(err)
 			return given[0]
@@ -335,20 +335,19 @@ var spendScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidInput)
 			same(w, "named", strings.Contains(err.Error(), "dimension other: a budget counts at most 64 in a period"),
 				true)
-			_, _, err = w.e.AdjustBudget(w.ctx, b, map[string]int64{"other": 1}, "op", "")
+			_, _, err = w.e.AdjustBudget(w.ctx, b, map[string]int64{"other": 1})
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
 		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
-			Limits: hardLimit(1000)}, 1,
-			"op")
+			Limits: hardLimit(1000)}, 1)
 		w.no(err)
 		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
-			Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2)
 		w.no(err)
 		w.is(report("new"), flowfabric.ErrInvalidInput)
-		given, _, err := w.e.ReleaseUsage(w.ctx, "op",
+		given, _, err := w.e.ReleaseUsage(w.ctx,
 			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		w.all("given back", eqList(given, true), eq(g.spent(b, "d61"), 0))
@@ -382,7 +381,7 @@ var spendScenarios = []scenario{
 		revision := uint64(1)
 		put := func(l map[string]admission.Limit) {
 			w.Helper()
-			r, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: l}, revision, "op")
+			r, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: l}, revision)
 			w.no(err)
 			revision = r
 		}
@@ -417,7 +416,7 @@ var spendScenarios = []scenario{
 		ask(3, false)
 		wider := admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour), Limits: hardLimit(200)}
 		for _, again := range []bool{false, true, true} {
-			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
+			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1)
 			w.no(err)
 			w.all("wider", eq(already, again), eqList(wake, three...))
 		}
@@ -483,7 +482,7 @@ var spendScenarios = []scenario{
 			ask(open)
 			spend(big, 101, admission.HardFail)
 			ask(short(0, 40, 30*time.Second), big)
-			_, _, err := w.e.AdjustBudget(w.ctx, b, tokens(-10), "op", "")
+			_, _, err := w.e.AdjustBudget(w.ctx, b, tokens(-10))
 			w.no(err)
 			ask(open, big)
 			spend(other, 1, "")
@@ -492,7 +491,7 @@ var spendScenarios = []scenario{
 			same(w, "refused", g.record(b).Refused["tokens"], 70+101+70)
 			_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
 				OnHard: admission.HardBlock,
-				Limits: hardLimit(99)}, 1, "op")
+				Limits: hardLimit(99)}, 1)
 			w.no(err)
 			ask(open, big) // other limits: what was refused may be less now
 			spend(big, 70, admission.HardBlock)

@@ -69,7 +69,7 @@ func TestGatesUnderFire(t *testing.T) {
 	defer e.Close()
 	l := &ledgerOfRuns{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
 	for name, most := range l.caps {
-		if _, _, _, err := e.PutQuota(ctx, admission.Quota{Name: name, Cap: most}, 0, "test"); err != nil {
+		if _, _, _, err := e.PutQuota(ctx, admission.Quota{Name: name, Cap: most}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -234,7 +234,7 @@ func TestRenamedCommands(t *testing.T) {
 				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
 				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoBudget) {
 					_, _, _, err = e.PutBudget(t.Context(),
-						admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
+						admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
 				}
 				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig,
 					"the server does not know a command of the function library")
@@ -398,8 +398,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				t.Fatal(err, r)
 			}
 			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5,
-				Window: flowfabric.Millis(time.Minute)}, 0,
-				"me"); err != nil {
+				Window: flowfabric.Millis(time.Minute)}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second,

@@ -28,8 +28,8 @@ type Waiter struct {
 // PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters
 // are to be woken with OpenRoutes. denied.BudgetSpec; denied.BudgetConflict: another one has the name, or the
 // revision is not expected; denied.NoBudget.
-func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uint64,
-	by string) (revision uint64, already bool, wake []Waiter, err error) {
+func (e *Engine) PutBudget(ctx context.Context, b admission.Budget,
+	expected uint64) (revision uint64, already bool, wake []Waiter, err error) {
 	mode, soft := "strict", "allow"
 	if b.Warn {
 		mode = "warn"
@@ -44,7 +44,7 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
 	q := wire.PutBudget{Name: b.Name, Expected: int(expected), Scope: b.Scope, Mode: mode,
-		OnHard: string(cmp.Or(b.OnHard, admission.HardReject)), OnSoft: soft, Interval: time.Duration(b.Reset), By: by,
+		OnHard: string(cmp.Or(b.OnHard, admission.HardReject)), OnSoft: soft, Interval: time.Duration(b.Reset),
 		Strict: b.StrictDimensions, Refund: strings.Join(slices.Compact(refund), ",")}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		q.Dimensions = append(q.Dimensions, wire.PutBudgetDimension{Dimension: dim, Hard: int(b.Limits[dim].Hard),
@@ -177,11 +177,11 @@ func waiters(f function, list []string, err error) (out []Waiter, _ error) {
 }
 
 // AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua), once whatever
-// becomes of replies. who is required.
-func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who,
-	reason string) (used map[string]int64, wake []Waiter, err error) {
+// becomes of replies.
+func (e *Engine) AdjustBudget(ctx context.Context, name string,
+	by map[string]int64) (used map[string]int64, wake []Waiter, err error) {
 	r, _, err := read[wire.AdjustBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
-		wire.AdjustBudget{Name: name, By: who, Reason: reason, Request: uuid.NewString(),
+		wire.AdjustBudget{Name: name, Request: uuid.NewString(),
 			Dimensions: amounts[wire.AdjustBudgetDimension](by)}))
 	if err != nil {
 		return nil, nil, err
@@ -192,10 +192,10 @@ func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]in
 
 // ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With
 // move the next one is a whole interval away.
-func (e *Engine) ResetBudget(ctx context.Context, name, by string,
+func (e *Engine) ResetBudget(ctx context.Context, name string,
 	move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
 	r, _, err := read[wire.ResetBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
-		wire.ResetBudget{Name: name, By: by, Move: move, Request: uuid.NewString()}))
+		wire.ResetBudget{Name: name, Move: move, Request: uuid.NewString()}))
 	wake, err = waiters(fnResetBudget, r.Waiters, err)
 	return uint64(r.Period), r.Left, wake, err
 }
@@ -224,10 +224,9 @@ const refundsPerCall = 10
 // ReleaseUsage gives back what executions reported in the current period, of budgets in one partition of budgets, in
 // calls of ten (lua/admission/ff_release_usage.lua). released tells of which there was something. After an error the
 // ones before were given back; it may be repeated.
-func (e *Engine) ReleaseUsage(ctx context.Context, by string,
-	items []Refund) (released []bool, wake []Waiter, err error) {
+func (e *Engine) ReleaseUsage(ctx context.Context, items []Refund) (released []bool, wake []Waiter, err error) {
 	for part := range slices.Chunk(items, refundsPerCall) {
-		q := wire.ReleaseUsage{By: by}
+		var q wire.ReleaseUsage
 		for _, x := range part {
 			q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
 				Outcome: x.Outcome, Epoch: int(x.Epoch)})

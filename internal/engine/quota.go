@@ -40,16 +40,15 @@ func ParseHold(text string) (Hold, error) {
 
 // PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua).
 // denied.QuotaSpec, denied.QuotaConflict, denied.NoQuota.
-func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64,
-	by string) (revision uint64, already bool, wake []Waiter, err error) {
+func (e *Engine) PutQuota(ctx context.Context, q admission.Quota,
+	expected uint64) (revision uint64, already bool, wake []Waiter, err error) {
 	if time.Duration(q.Window)%time.Millisecond != 0 || time.Duration(q.Jitter)%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name,
 			denied.QuotaSpec)
 	}
 	r, already, err := read[wire.PutQuotaReply](e.onGate(ctx, flowfabric.QuotaGate(q.Name), expected == 0,
 		wire.PutQuota{Name: q.Name, Expected: int(expected), Scope: q.Scope, Rate: q.Rate,
-			Window: time.Duration(q.Window), Cap: q.Cap,
-			Jitter: time.Duration(q.Jitter), By: by}))
+			Window: time.Duration(q.Window), Cap: q.Cap, Jitter: time.Duration(q.Jitter)}))
 	wake, err = waiters(fnPutQuota, r.Waiters, err)
 	return uint64(r.Revision), already, wake, err
 }

@@ -29,7 +29,7 @@ var (
 var gateCallers = []caller{
 	{"ff_put_budget", func(ctx context.Context, e *Engine) error {
 		_, _, _, err := e.PutBudget(ctx,
-			admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
+			admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
 		return err
 	}},
 	{"ff_report_usage", func(ctx context.Context, e *Engine) error {
@@ -37,15 +37,15 @@ var gateCallers = []caller{
 		return err
 	}},
 	{"ff_adjust_budget", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.AdjustBudget(ctx, "b", map[string]int64{"tokens": -1}, "me", "")
+		_, _, err := e.AdjustBudget(ctx, "b", map[string]int64{"tokens": -1})
 		return err
 	}},
 	{"ff_reset_budget", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.ResetBudget(ctx, "b", "me", false)
+		_, _, _, err := e.ResetBudget(ctx, "b", false)
 		return err
 	}},
 	{"ff_release_usage", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.ReleaseUsage(ctx, "me", []Refund{{Budget: "b", Execution: sampleID, Outcome: RefundAsked}})
+		_, _, err := e.ReleaseUsage(ctx, []Refund{{Budget: "b", Execution: sampleID, Outcome: RefundAsked}})
 		return err
 	}},
 	{"ff_check_budgets", func(ctx context.Context, e *Engine) error {
@@ -58,7 +58,7 @@ var gateCallers = []caller{
 		return err
 	}},
 	{"ff_put_quota", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Cap: 1}, 0, "me")
+		_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Cap: 1}, 0)
 		return err
 	}},
 	{"ff_admit", func(ctx context.Context, e *Engine) error {
@@ -138,16 +138,14 @@ func TestGateInput(t *testing.T) {
 		says string
 	}{
 		"a reset of half a ms": {func() error {
-			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: flowfabric.Millis(time.Microsecond)}, 0,
-				"")
+			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: flowfabric.Millis(time.Microsecond)}, 0)
 			return err
 		}(), denied.BudgetSpec, "reset"},
 		"a window of half a ms": {func() error {
-			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: flowfabric.Millis(time.Microsecond)}, 0,
-				"")
+			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: flowfabric.Millis(time.Microsecond)}, 0)
 			return err
 		}(), denied.QuotaSpec, "window"},
-		"no refunds": {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},
+		"no refunds": {func() error { _, _, err := e.ReleaseUsage(ctx, nil); return err }(), nil, ""},
 		"no holds":   {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
 		"no budgets": {func() error { _, err := e.CheckBudgets(ctx, 0, 1, nil); return err }(), nil, ""},
 		"a partition too far": {func() error { _, err := e.OpenRoutes(ctx, 60000, []uint64{1}); return err }(),

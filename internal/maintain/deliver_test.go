@@ -78,7 +78,7 @@ func (p *post) ReleaseHolds(_ context.Context, items []engine.Released) (int, []
 	return len(items), nil, nil
 }
 
-func (p *post) ReleaseUsage(context.Context, string, []engine.Refund) ([]bool, []engine.Waiter, error) {
+func (p *post) ReleaseUsage(context.Context, []engine.Refund) ([]bool, []engine.Waiter, error) {
 	panic("nothing is refunded")
 }
 

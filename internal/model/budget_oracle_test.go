@@ -419,6 +419,9 @@ func (b *budgetTruth) refund(id, outcome, by string, epoch uint64, now int64) bo
 		b.used[dim] = max(0, b.used[dim]-n)
 	}
 	l.used, l.undo = map[string]int64{}, nil
+	if outcome != engine.RefundAsked {
+		by = "outbox"
+	}
 	b.book = append(b.book, "release "+by)
 	return true
 }

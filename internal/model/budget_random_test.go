@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is
@@ -95,8 +96,8 @@ type bounds struct {
 }
 
 func newBounds(t *testing.T, s *server, seed uint64, did map[string]int, roots ...string) *bounds {
-	x := &bounds{t: t, ctx: t.Context(), s: s, r: rand.New(rand.NewPCG(seed, 7)), seed: seed, now: begin, roots: roots,
-		did: did}
+	x := &bounds{t: t, ctx: trail.As(t.Context(), "me", ""), s: s, r: rand.New(rand.NewPCG(seed, 7)), seed: seed,
+		now: begin, roots: roots, did: did}
 	s.reset(x.ctx, t)
 	for _, root := range roots {
 		all, err := s.raw.Do(x.ctx, s.raw.B().Keys().Pattern(root+"*").Build()).AsStrSlice()
@@ -288,7 +289,7 @@ func (x *budgets) put(name string) {
 		spec.Limits = nil // of two refusals either may be told
 	}
 	x.say("put %+v at %d", spec, expected)
-	revision, already, wake, err := x.s.e.PutBudget(x.ctx, spec, expected, "me")
+	revision, already, wake, err := x.s.e.PutBudget(x.ctx, spec, expected)
 	b, same, woken, code := b.put(spec, expected, "me", x.now)
 	x.same(x.code(err), code)
 	if code == "" {
@@ -423,7 +424,7 @@ func (x *budgets) adjust(name string) {
 		by["tokens"] = mostUsed
 	}
 	x.say("adjust %s %v", name, by)
-	used, wake, err := x.s.e.AdjustBudget(x.ctx, name, by, "me", "because")
+	used, wake, err := x.s.e.AdjustBudget(x.ctx, name, by)
 	want, woken, code := x.truth[name].adjust(by, "me", x.now)
 	x.same(x.code(err), code)
 	if code == "" {
@@ -436,7 +437,7 @@ func (x *budgets) reset(name string) {
 	x.t.Helper()
 	move := x.chance(50)
 	x.say("reset %s %t", name, move)
-	period, left, wake, err := x.s.e.ResetBudget(x.ctx, name, "me", move)
+	period, left, wake, err := x.s.e.ResetBudget(x.ctx, name, move)
 	b := x.truth[name]
 	woken, code := b.reset(move, "me", x.now)
 	x.same(x.code(err), code)
@@ -459,7 +460,7 @@ func (x *budgets) refund() {
 		}
 	}
 	x.say("refund %v", items)
-	got, wake, err := x.s.e.ReleaseUsage(x.ctx, "me", items)
+	got, wake, err := x.s.e.ReleaseUsage(x.ctx, items)
 	x.no(err)
 	freed := map[string]bool{}
 	for _, r := range items {

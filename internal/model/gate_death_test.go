@@ -50,12 +50,12 @@ func newDeath(t *testing.T, s *server) *death {
 	x := &death{checker: invariant.NewChecker()}
 	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2))
 	_, _, _, err := s.e.PutBudget(x.ctx,
-		admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0, "me")
+		admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0)
 	x.no(err)
 	var gates []flowfabric.Gate
 	for _, name := range deathQuotas {
 		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5,
-			Window: flowfabric.Millis(time.Hour)}, 0, "me")
+			Window: flowfabric.Millis(time.Hour)}, 0)
 		x.no(err)
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}

@@ -129,7 +129,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 	_, _, _, err := x.e.PutBudget(x.ctx,
 		admission.Budget{Name: gateNames["b"], Reset: flowfabric.Millis(45 * time.Second), Refund: []string{"failed",
 			"cancelled"},
-			Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
+			Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0)
 	x.no(err)
 	x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
 	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
@@ -154,7 +154,7 @@ func (x *gateRun) cap(which string, q admission.Quota) {
 	if err != nil && !errors.Is(err, denied.NoQuota) {
 		x.fatal("%v", err)
 	}
-	_, _, wake, err := x.e.PutQuota(x.ctx, q, old.Revision, "me")
+	_, _, wake, err := x.e.PutQuota(x.ctx, q, old.Revision)
 	x.no(err)
 	x.caps[q.Name], x.most[q.Name] = q, max(x.most[q.Name], q.Cap)
 	x.say("cap of %s %d, rate %d", which, q.Cap, q.Rate)
@@ -587,7 +587,7 @@ func (x *gateRun) outbox(p uint16) task {
 				}
 				for _, r := range entry.Refunds {
 					x.owner.later(func() func() {
-						released, wake, err := x.e.ReleaseUsage(x.ctx, "outbox", []engine.Refund{r})
+						released, wake, err := x.e.ReleaseUsage(x.ctx, []engine.Refund{r})
 						x.no(err)
 						x.say("%s is told that %s is %s: %v", r.Budget, r.Execution, r.Outcome, released)
 						if released[0] {

@@ -102,7 +102,7 @@ func (x *quotas) put(name string) {
 		q.Window = flowfabric.Millis(time.Second) // of two refusals either may be told
 	}
 	x.say("put %+v at %d", q, expected)
-	revision, already, wake, err := x.s.e.PutQuota(x.ctx, q, expected, "me")
+	revision, already, wake, err := x.s.e.PutQuota(x.ctx, q, expected)
 	truth, same, woken, code := x.truth[name].put(q, expected, "me", x.now)
 	x.same(x.code(err), code)
 	if code == "" {

@@ -77,7 +77,7 @@ func TestReports(t *testing.T) {
 	names := []string{"one", "two"}
 	books := map[string]*accounts{}
 	for _, name := range names {
-		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: name, StrictDimensions: true, Limits: limits}, 0, "me")
+		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: name, StrictDimensions: true, Limits: limits}, 0)
 		must(t, err)
 		books[name] = &accounts{sum: map[uint64]map[string]int64{}}
 	}
@@ -116,7 +116,7 @@ func TestReports(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			_, _, _, err := e.ResetBudget(ctx, names[n%2], "me", false)
+			_, _, _, err := e.ResetBudget(ctx, names[n%2], false)
 			must(t, err)
 		}
 	})
@@ -197,7 +197,7 @@ func TestReportsAndCrashes(t *testing.T) {
 	}
 	hard := int64(reporters * each * 5 / 2) // of three a report
 	_, _, _, err := e.PutBudget(ctx,
-		admission.Budget{Name: "one", Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}, 0, "me")
+		admission.Budget{Name: "one", Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}, 0)
 	must(t, err)
 	var accepted, refused, again, answered atomic.Int64
 	var all conc.WaitGroup

@@ -185,12 +185,10 @@ func (a SettleHoldsHold) Append(to []string) []string {
 }
 
 // AdjustBudget is a call of ff_adjust_budget, an operator corrects what was used, up or down, never below zero; it
-// is written into the budget's book. Those who wait for it are answered, to be woken. The same request again,
-// within a day, answers what the first did.
+// is written into the budget's book, with who asked, and 256 bytes of why. Those who wait for it are answered, to
+// be woken. The same request again, within a day, answers what the first did.
 type AdjustBudget struct {
 	Name       string
-	By         string // 0..64 bytes
-	Reason     string // 0..256 bytes
 	Request    string
 	Dimensions []AdjustBudgetDimension // 1..64
 }
@@ -198,7 +196,7 @@ type AdjustBudget struct {
 func (AdjustBudget) Function() string { return "ff_adjust_budget" }
 
 func (a AdjustBudget) Append(to []string) []string {
-	to = append(to, a.Name, a.By, a.Reason, a.Request)
+	to = append(to, a.Name, a.Request)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -492,14 +490,13 @@ type PutBudget struct {
 	Interval   time.Duration // 0..315360000000 ms
 	Strict     bool
 	Refund     string               // 0..64 bytes
-	By         string               // 0..64 bytes
 	Dimensions []PutBudgetDimension // 0..64
 }
 
 func (PutBudget) Function() string { return "ff_put_budget" }
 
 func (a PutBudget) Append(to []string) []string {
-	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund, a.By)
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -532,13 +529,12 @@ type PutQuota struct {
 	Window   time.Duration // 0..2592000000 ms
 	Cap      int           // 0..1000000
 	Jitter   time.Duration // 0..60000 ms
-	By       string        // 0..64 bytes
 }
 
 func (PutQuota) Function() string { return "ff_put_quota" }
 
 func (a PutQuota) Append(to []string) []string {
-	to = append(to, a.Name, none(number(a.Expected)), a.Scope, number(a.Rate), millis(a.Window), number(a.Cap), millis(a.Jitter), a.By)
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, number(a.Rate), millis(a.Window), number(a.Cap), millis(a.Jitter))
 	return to
 }
 
@@ -777,20 +773,18 @@ func (x *ReleaseHoldsReply) Read(r *Reader) {
 }
 
 // ReleaseUsage is a call of ff_release_usage, gives back what executions reported in the current period of their
-// budgets: because they ended in a way that a budget refunds (failed, cancelled, expired), or at an operator's word
-// (by). An item whose ledger has nothing is answered =. Of what was purged nothing is given back; its ledger is
+// budgets: because they ended in a way that a budget refunds (failed, cancelled, expired), or at an operator's
+// word. An item whose ledger has nothing is answered =. Of what was purged nothing is given back; its ledger is
 // forgotten half an hour later, and it is no spender any more. The execution is "<partition>.<uuid>", the epoch
 // that of the attempt that ended: if a later one has reported, what is told is old, and nothing is given back; 0 is
 // any.
 type ReleaseUsage struct {
-	By     string              // 0..64 bytes
 	Usages []ReleaseUsageUsage // 1..10
 }
 
 func (ReleaseUsage) Function() string { return "ff_release_usage" }
 
 func (a ReleaseUsage) Append(to []string) []string {
-	to = append(to, a.By)
 	to = append(to, number(len(a.Usages)))
 	for _, x := range a.Usages {
 		to = x.Append(to)
@@ -924,7 +918,6 @@ func (x *ReportUsageReply) Read(r *Reader) {
 // begins by itself stays as it was, unless move. The same request again, within a day, answers what the first did.
 type ResetBudget struct {
 	Name    string
-	By      string // 0..64 bytes
 	Move    bool
 	Request string
 }
@@ -932,7 +925,7 @@ type ResetBudget struct {
 func (ResetBudget) Function() string { return "ff_reset_budget" }
 
 func (a ResetBudget) Append(to []string) []string {
-	to = append(to, a.Name, a.By, flag(a.Move), a.Request)
+	to = append(to, a.Name, flag(a.Move), a.Request)
 	return to
 }
 

@@ -1,10 +1,9 @@
 -- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's
--- book. Those who wait for it are answered, to be woken. The same request again, within a day, answers what the first
--- did.
+-- book, with who asked, and 256 bytes of why. Those who wait for it are answered, to be woken. The same request again,
+-- within a day, answers what the first did.
 -- Flags:   allow-oom
 -- Go:      Engine.AdjustBudget
--- Args:    protocol name:label by:bytes(64) reason:bytes(256) request:id dimensions:rows(1..64)
---          {dimension:dimension !invalid_delta amount:int}
+-- Args:    protocol name:label request:id dimensions:rows(1..64) {dimension:dimension !invalid_delta amount:int}
 -- Replies: OK used waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_delta budget_not_found
 local function ff_adjust_budget(ctx, q)
@@ -29,7 +28,8 @@ local function ff_adjust_budget(ctx, q)
   budget.save(ctx, b)
   redis.call('HSET', keys.usage(ctx.r, name), unpack(sets))
   for i = 1, #sets, 2 do b.used[sets[i]] = sets[i + 1] end
-  budget.note(ctx, name, 'adjusted', q.by, table.concat(list, ',') .. ' ' .. q.reason)
+  budget.note(ctx, keys.budget_book(ctx.r, name), 'adjusted', trail.by(ctx),
+    table.concat(list, ',') .. ' ' .. trail.why(ctx, 256))
   local out, waiters = { 1, 'OK', reply.int(#sets / 2) }, {}
   for i = 1, #sets do out[#out + 1] = sets[i] end
   if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end

@@ -5,7 +5,7 @@
 -- Go:      Engine.PutBudget
 -- Args:    protocol name:label expected:n(1..)? !invalid_budget_spec scope:bytes(128) mode:strict|warn
 --          on_hard:reject|fail|block on_soft:allow|warn interval:ms(0..315360000000) strict:flag refund:bytes(64)
---          by:bytes(64) dimensions:rows(0..64) {dimension:dimension hard:n soft:n}
+--          dimensions:rows(0..64) {dimension:dimension hard:n soft:n}
 -- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_budget_spec budget_conflict budget_not_found
 local ff_budget = {}
@@ -60,8 +60,9 @@ local function ff_put_budget(ctx, q)
   if b and expected ~= b.d.up then return reply.err('budget_conflict', name, b.d.up) end
 
   local key, revision, waiters = keys.budget(ctx.r, name), reply.int(b and tonumber(b.d.up) + 1 or 1), {}
+  local by = trail.by(ctx)
   local fields = { 'df', text, 'sc', q.scope, 'md', q.mode, 'hd', q.on_hard, 'sf', q.on_soft, 'iv', interval, 'st',
-    strict, 'rf', q.refund, 'up', revision, 'by', q.by }
+    strict, 'rf', q.refund, 'up', revision, 'by', by }
   local old = nil
   if b then
     budget.save(ctx, b)
@@ -85,7 +86,7 @@ local function ff_put_budget(ctx, q)
   if old then budget.some('HDEL', key, old) end
   for i = 1, #limits do fields[#fields + 1] = limits[i] end
   redis.call('HSET', key, unpack(fields))
-  budget.note(ctx, name, b and 'changed' or 'created', q.by, (string.gsub(text, '\31', ' ')))
+  budget.note(ctx, keys.budget_book(ctx.r, name), b and 'changed' or 'created', by, (string.gsub(text, '\31', ' ')))
   if b then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   local out = ff_budget.answer({ 1, 'OK' }, revision, waiters)
   return waiters[1] and budget.say(ctx, name, 'put ' .. revision, out) or out

@@ -4,7 +4,7 @@
 -- Flags:   none
 -- Go:      Engine.PutQuota
 -- Args:    protocol name:label expected:n(1..)? !invalid_quota_spec scope:bytes(128) rate:n(0..1000000)
---          window:ms(0..2592000000) cap:n(0..1000000) jitter:ms(0..60000) !invalid_input by:bytes(64)
+--          window:ms(0..2592000000) cap:n(0..1000000) jitter:ms(0..60000)
 -- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_quota_spec quota_conflict quota_policy_not_found
 local ff_put_quota_do = {}
@@ -28,11 +28,11 @@ local function ff_put_quota(ctx, q)
   if old and old.d.df == text then return ff_put_quota_do.woken(ctx, old, reply.already(old.d.up)) end
   if old and expected ~= old.d.up then return reply.err('quota_conflict', name, old.d.up) end
 
-  local revision = reply.int(old and tonumber(old.d.up) + 1 or 1)
+  local revision, by = reply.int(old and tonumber(old.d.up) + 1 or 1), trail.by(ctx)
   redis.call('HSET', keys.quota(ctx.r, name), 'df', text, 'sc', scope, 'rt', rate, 'wn', wide, 'cp', cap, 'jt',
-    jitter, 'up', revision, 'by', q.by, 'ct', old and old.d.ct or ctx.t)
+    jitter, 'up', revision, 'by', by, 'ct', old and old.d.ct or ctx.t)
   if not old then redis.call('ZADD', keys.quotas(ctx.r), '0', name) end
-  quota.note(ctx, name, old and 'changed' or 'created', q.by, text)
+  budget.note(ctx, keys.quota_book(ctx.r, name), old and 'changed' or 'created', by, text)
   if not old then return reply.ok(revision, '0') end
   -- it may be longer now
   if window > 0 then redis.call('PEXPIRE', keys.window(ctx.r, name), reply.int(window + 1000)) end

@@ -1,11 +1,11 @@
 -- ff_release_usage: gives back what executions reported in the current period of their budgets: because they ended in
--- a way that a budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has
+-- a way that a budget refunds (failed, cancelled, expired), or at an operator's word. An item whose ledger has
 -- nothing is answered =. Of what was purged nothing is given back; its ledger is forgotten half an hour later, and it
 -- is no spender any more. The execution is "<partition>.<uuid>", the epoch that of the attempt that ended: if a later
 -- one has reported, what is told is old, and nothing is given back; 0 is any.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseUsage
--- Args:    protocol by:bytes(64) usages:rows(1..10) {name:label execution:ref outcome:text epoch:n}
+-- Args:    protocol usages:rows(1..10) {name:label execution:ref outcome:text epoch:n}
 -- Replies: OK answers:rows {answer:text} waiters:rows {waiter:text}
 -- Errors:  @root invalid_input
 local function ff_release_usage(ctx, argv)
@@ -23,7 +23,7 @@ local function ff_release_usage(ctx, argv)
       answer = '-budget_not_found ' .. name
     elseif q.outcome == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. q.outcome .. ',', 1, true) then
       budget.save(ctx, b)
-      if budget.free(ctx, b, q.execution, q.outcome, a.by, q.epoch) then
+      if budget.free(ctx, b, q.execution, q.outcome, q.epoch) then
         answer, b.freed = '+', true
       end
     end

@@ -164,7 +164,8 @@ function ff_report.apply(ctx, b, q, breaches, refused)
       fields[#fields + 1] = 'w:' .. x.dim
       fields[#fields + 1] = b.d.rc
       if b.d.sf == 'warn' then
-        budget.note(ctx, q.name, 'soft_limit', q.id, x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
+        budget.note(ctx, keys.budget_book(ctx.r, q.name), 'soft_limit', q.id,
+          x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
       end
     end
   end

@@ -2,7 +2,7 @@
 -- was, unless move. The same request again, within a day, answers what the first did.
 -- Flags:   allow-oom
 -- Go:      Engine.ResetBudget
--- Args:    protocol name:label by:bytes(64) move:flag request:id
+-- Args:    protocol name:label move:flag request:id
 -- Replies: OK period:n left:ms waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input budget_not_found
 local function ff_reset_budget(ctx, q)
@@ -15,7 +15,7 @@ local function ff_reset_budget(ctx, q)
   budget.save(ctx, b)
   local nx, iv, waiters = tonumber(b.d.nx or ''), tonumber(b.d.iv), {}
   if move and iv > 0 then nx = ctx.now + iv end
-  budget.reset(ctx, b, 0, nx, q.by)
+  budget.reset(ctx, b, 0, nx, trail.by(ctx))
   budget.save(ctx, b)
   budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)
   return budget.say(ctx, name, q.request,

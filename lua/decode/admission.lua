@@ -3,28 +3,20 @@
 function decode.ff_adjust_budget(argv)
   local q = {
     name = argv[2],
-    by = argv[3],
-    reason = argv[4],
-    request = argv[5],
+    request = argv[3],
   }
   local at, count
   if not args.label(q.name) then
     return nil, reply.err('invalid_input', 'name: 1..64 letters, digits, _ . and -, a letter or digit first')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
-  end
   if not args.id(q.request) then
     return nil, reply.err('invalid_input', 'request: 36 bytes')
   end
-  count = args.int(argv[6], 1, 64)
-  if not count or count > 0 and not argv[6 + 2 * count] then
+  count = args.int(argv[4], 1, 64)
+  if not count or count > 0 and not argv[4 + 2 * count] then
     return nil, reply.err('invalid_input', 'dimensions: 1..64')
   end
-  q.dimensions, at = {}, 7
+  q.dimensions, at = {}, 5
   for i = 1, count do
     local x = {
       dimension = argv[at],
@@ -275,7 +267,6 @@ function decode.ff_put_budget(argv)
     interval = args.int(argv[8], 0, 315360000000),
     strict = argv[9] == '1',
     refund = argv[10],
-    by = argv[11],
   }
   local at, count
   if not args.label(q.name) then
@@ -305,14 +296,11 @@ function decode.ff_put_budget(argv)
   if not q.refund or #q.refund > 64 then
     return nil, reply.err('invalid_budget_spec', 'refund: at most 64 bytes')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_budget_spec', 'by: at most 64 bytes')
-  end
-  count = args.int(argv[12], 0, 64)
-  if not count or count > 0 and not argv[12 + 3 * count] then
+  count = args.int(argv[11], 0, 64)
+  if not count or count > 0 and not argv[11 + 3 * count] then
     return nil, reply.err('invalid_budget_spec', 'dimensions: 0..64')
   end
-  q.dimensions, at = {}, 13
+  q.dimensions, at = {}, 12
   for i = 1, count do
     local x = {
       dimension = argv[at],
@@ -345,7 +333,6 @@ function decode.ff_put_quota(argv)
     window = args.int(argv[6], 0, 2592000000),
     cap = args.int(argv[7], 0, 1000000),
     jitter = args.int(argv[8], 0, 60000),
-    by = argv[9],
   }
   if not args.label(q.name) then
     return nil, reply.err('invalid_input', 'name: 1..64 letters, digits, _ . and -, a letter or digit first')
@@ -367,9 +354,6 @@ function decode.ff_put_quota(argv)
   end
   if not q.jitter then
     return nil, reply.err('invalid_quota_spec', 'jitter: 0..60000 ms')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   return q
 end
@@ -504,18 +488,13 @@ function decode.ff_release_holds(argv)
 end
 
 function decode.ff_release_usage(argv)
-  local q = {
-    by = argv[2],
-  }
+  local q = {}
   local at, count
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  count = args.int(argv[3], 1, 10)
-  if not count or count > 0 and not argv[3 + 4 * count] then
+  count = args.int(argv[2], 1, 10)
+  if not count or count > 0 and not argv[2 + 4 * count] then
     return nil, reply.err('invalid_input', 'usages: 1..10')
   end
-  q.usages, at = {}, 4
+  q.usages, at = {}, 3
   for i = 1, count do
     local x = {
       name = argv[at],
@@ -614,17 +593,13 @@ end
 function decode.ff_reset_budget(argv)
   local q = {
     name = argv[2],
-    by = argv[3],
-    move = argv[4] == '1',
-    request = argv[5],
+    move = argv[3] == '1',
+    request = argv[4],
   }
   if not args.label(q.name) then
     return nil, reply.err('invalid_input', 'name: 1..64 letters, digits, _ . and -, a letter or digit first')
   end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.move and argv[4] ~= '0' then
+  if not q.move and argv[3] ~= '0' then
     return nil, reply.err('invalid_input', 'move: 0 or 1')
   end
   if not args.id(q.request) then

@@ -77,9 +77,8 @@ function budget.read(ctx, name)
   return b
 end
 
--- note keeps what was said of a budget: at most 256 entries.
-function budget.note(ctx, name, what, by, detail)
-  local key = keys.budget_book(ctx.r, name)
+-- note keeps what was said of a budget or a quota in its book: at most 256 entries.
+function budget.note(ctx, key, what, by, detail)
   local entry = table.concat({ ctx.t, what, by, detail }, US)
   if redis.call('RPUSH', key, entry) > 256 then redis.call('LTRIM', key, -256, -1) end
 end
@@ -93,7 +92,8 @@ function budget.save(ctx, b)
   redis.call('HSET', key, 'rc', d.rc, 'ps', d.ps, 'lr', d.lr, 'ms', d.ms)
   if d.nx then redis.call('HSET', key, 'nx', d.nx) end
   redis.call('HDEL', key, 'ba', 'bd', unpack(b.stale))
-  budget.note(ctx, b.name, 'period', p.by, p.period .. ' ' .. p.began .. ' ' .. reply.int(p.missed) .. ' ' .. p.used)
+  budget.note(ctx, keys.budget_book(ctx.r, b.name), 'period', p.by,
+    table.concat({ p.period, p.began, reply.int(p.missed), p.used }, ' '))
 end
 
 function budget.hard(b, dim) return tonumber(b.d['h:' .. dim] or '0') end
@@ -236,8 +236,9 @@ function budget.purged(ctx, name, id)
 end
 
 -- free gives the ledger's part of this period back, and returns whether there was any. Nothing is given back for the
--- end of an attempt, of this epoch, if a later one reported since; epoch 0 is any.
-function budget.free(ctx, b, id, why, by, epoch)
+-- end of an attempt, of this epoch, if a later one reported since; epoch 0 is any. Who did it is who asked, or the
+-- outbox that tells of an end.
+function budget.free(ctx, b, id, why, epoch)
   local key = keys.ledger(ctx.r, b.name, id)
   local l = budget.ledger(ctx, b, id)
   if l.p ~= b.d.rc then return false end
@@ -257,7 +258,8 @@ function budget.free(ctx, b, id, why, by, epoch)
   gone[#gone + 1] = 'la' -- the last report is given back with all others
   budget.some('HSET', keys.usage(ctx.r, b.name), sets)
   budget.some('HDEL', key, gone)
-  budget.note(ctx, b.name, 'release', by, id .. ' ' .. why .. ' ' .. budget.listed(list))
+  budget.note(ctx, keys.budget_book(ctx.r, b.name), 'release', why == 'asked' and trail.by(ctx) or 'outbox',
+    id .. ' ' .. why .. ' ' .. budget.listed(list))
   return true
 end
 

@@ -19,13 +19,6 @@ function quota.read(ctx, name)
     d = d }
 end
 
-function quota.note(ctx, name, what, by, detail)
-  local key = keys.quota_book(ctx.r, name)
-  if redis.call('RPUSH', key, table.concat({ ctx.t, what, by, detail }, '\31')) > 256 then
-    redis.call('LTRIM', key, -256, -1)
-  end
-end
-
 quota.vouched = 600000 -- ms that a hold is good at most, until it is asked about again
 
 -- ahead is the latest time that counts: what is later was written before the clock stepped back (root.step).
