@@ -30,9 +30,9 @@ import (
 // The execution is suspended, as by [Await], under the name of the set: operators can resume it, and no other wait of
 // the handler may have that name. Executions of a flow.Other are looked at in the first run: flowfabric.ErrNotFound or
 // ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself (code
-// self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one that 1,000 executions wait
-// for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a
-// limit.
+// self_referencing_edge) and for one that waits for it, or is a member of its flow that cannot run before it has ended
+// (cycle_detected), ErrLimit for one that 1,000 executions wait for. These are permanent failures of a handler that
+// returns them. A longer circle is not seen: give such waits a limit.
 //
 // Options are suspend.Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. A time
 // limit without OnTimeout ends the execution failed, and cancels the open children unless flow.Leave is said. With

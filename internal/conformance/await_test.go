@@ -561,6 +561,34 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		same(w, "told", x.told(), "children map[a:completed]")
 	}},
+	{name: "a wait for a member of the own flow that cannot run before the waiter ends is refused", run: func(w *env) {
+		g := w.flow().node("a", nil).node("side", nil).node("b", []string{"a"}).node("c", []string{"b"}).
+			node("both", []string{"a", "side"}).node("either", []string{"a", "side"}, anyOf).
+			node("behind", []string{"a", "b", "side"}, quorum(2)).node("watch", []string{"c"}, allEnded).
+			node("far", []string{"either"}).submit(engine.SealClosed)
+		check := func(waiter, name string) error {
+			_, err := w.e.CheckOthers(w.ctx, g.id.Member(waiter), []flowfabric.ExecutionID{g.id.Member(name)})
+			return err
+		}
+		for _, name := range []string{"b", "c", "both", "behind", "watch"} {
+			w.refuses(name, denied.Cycle, ids.UUID(g.id.Member(name)).String()+" it depends on the waiter",
+				func() error { return check("a", name) })
+		}
+		for _, name := range []string{"side", "either", "far"} {
+			w.no(check("a", name))
+		}
+		for _, name := range []string{"a", "b", "both", "either"} {
+			w.no(check("c", name))
+		}
+		w.is(check("side", "both"), denied.Cycle)
+		w.no(check("side", "behind"))
+		roots := g.claim()
+		g.complete(roots["side"], "")
+		w.is(check("a", "both"), denied.Cycle)
+		w.is(check("a", "behind"), denied.Cycle)
+		g.complete(roots["a"], "")
+		w.no(check("side", "both"))
+	}},
 	{name: "what cannot be waited for is refused before the wait", run: func(w *env) {
 		other := w.neighbour()
 		x := w.waiter()

@@ -68,8 +68,8 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 // (lua/read/ff_check_others.lua); Outcome is empty of one that has not. Each partition is one call, or more.
 //
 // Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, denied.SelfEdge for the waiter
-// itself, denied.Cycle for one that waits for the waiter, denied.FanIn for one that 1,000 wait for, ErrInvalidInput
-// for a partition that does not exist.
+// itself, denied.Cycle for one that waits for the waiter, or is of its flow and cannot run before the waiter has ended,
+// denied.FanIn for one that 1,000 wait for, ErrInvalidInput for a partition that does not exist.
 func (e *Engine) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 	list []flowfabric.ExecutionID) ([]ChildOutcome, error) {
 	out, by := make([]ChildOutcome, len(list)), map[uint16][]int{}

@@ -114,8 +114,9 @@ func (x *ReadSuspensionAll) Read(r *Reader) {
 
 // CheckOthers is a call of ff_check_others, whether an execution (waiter, "<partition>.<execution>") may wait for
 // others, and how those of them ended that have ended already: mark and attempt of each, the mark '.' for one that
-// has not. One that does not exist or was purged is an error, and so is one that waits for the waiter itself, or
-// that 1,000 others wait for already. It changes nothing.
+// has not. One that does not exist or was purged is an error, and so is one that waits for the waiter itself, one
+// of the waiter's flow that cannot run before the waiter has ended, as far as 1,000 edges tell, or one that 1,000
+// others wait for already. It changes nothing.
 type CheckOthers struct {
 	Waiter     string
 	Executions []string // 1..100
