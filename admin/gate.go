@@ -38,7 +38,7 @@ type admitter interface {
 	QuotaNames(ctx context.Context) ([]string, error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
 	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate,
-		by string) []engine.InPartition[struct{}]
+	) []engine.InPartition[struct{}]
 	Gates(ctx context.Context) []engine.PartitionGates
 }
 
@@ -165,7 +165,7 @@ func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope 
 		return fmt.Errorf("%s: %w", verb, err)
 	}
 	ctx = act.In(ctx, scope.Namespace, verb, "scope", scopeWords(scope), gateWords(gates)...)
-	answers := a.store.ChangeAttached(ctx, scope, how, gates, act.By)
+	answers := a.store.ChangeAttached(ctx, scope, how, gates)
 	return foldAnswers(verb, answers)
 }
 

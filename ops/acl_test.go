@@ -266,7 +266,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0)
 	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0)
 	attached := o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet,
-		[]flowfabric.Gate{flowfabric.QuotaGate("api")}, "me")
+		[]flowfabric.Gate{flowfabric.QuotaGate("api")})
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
@@ -281,7 +281,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	if err != nil || created[0].Err != nil {
 		t.Fatalf("producer: %v, %+v", err, created)
 	}
-	o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil, "me")
+	o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil)
 	for _, x := range items {
 		for {
 			f, err := o.Explain(ctx, x.ID)
@@ -309,7 +309,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	_, holds := o.ReadQuota(ctx, "api", 10, 10)
 	_, quotas := o.QuotaNames(ctx)
 	if err := errors.Join(second, adjust, read, list, holds, quotas,
-		o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil, "me")[0].Err,
+		o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil)[0].Err,
 		o.Gates(ctx)[1].Err); err != nil {
 		t.Errorf("operator: %v", err)
 	}

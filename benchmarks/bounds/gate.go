@@ -230,7 +230,7 @@ func attachments(b *bench) {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
 	_ = b.e.ChangeAttached(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, engine.AttachSet,
-		[]flowfabric.Gate{flowfabric.QuotaGate("quota")}, "bounds")
+		[]flowfabric.Gate{flowfabric.QuotaGate("quota")})
 	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)
 		labels := min(limits.MaxTags, limits.MaxCallTags/n)

@@ -29,7 +29,7 @@ type gated struct {
 func (w *env) gateShapes() (x gated) {
 	w.Helper()
 	g := &gates{env: w}
-	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
+	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "set") }
 	attach("n\x1fother", "b:other")
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
 	own := asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))

@@ -18,7 +18,7 @@ var attachScenarios = []scenario{
 		const scope = "n\x1felsewhere"
 		do := func(gates, how, code, left string) {
 			w.Helper()
-			a := w.fcall("ff_attach", proto, scope, gates, "me", how)
+			a := w.fcall("ff_attach", proto, scope, gates, how)
 			same(w, fmt.Sprintf("%v %v", how, gates), a.code, code)
 			got, err := w.do("HGET", string(w.k)+":attached", scope).ToString()
 			if left == "" {
@@ -49,13 +49,13 @@ var attachScenarios = []scenario{
 				"l " + long(65) + " slow", "t App x", "t a.b", "t a.b c d", "t a.b " + long(257)},
 		} {
 			for _, scope := range scopes {
-				a := w.fcall("ff_attach", proto, strings.ReplaceAll(scope, " ", "\x1f"), "q:a", "me", "set")
+				a := w.fcall("ff_attach", proto, strings.ReplaceAll(scope, " ", "\x1f"), "q:a", "set")
 				same(w, scope, a.code, code)
 			}
 		}
 	}},
 	{name: "each execution of a call has the gates of its own labels", run: func(w *env) {
-		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "me", "set")
+		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "set")
 		acme, other := tags(map[string]string{"app.tenant": "acme"}), tags(map[string]string{"app.tenant": "other"})
 		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item(),
 			w.item(acme), w.item(other)}
@@ -76,7 +76,7 @@ var attachScenarios = []scenario{
 			}
 			return v
 		}
-		attach := func(gates string) { w.must("ff_attach", proto, "n\x1felsewhere", gates, "me", "set") }
+		attach := func(gates string) { w.must("ff_attach", proto, "n\x1felsewhere", gates, "set") }
 		w.create()
 		same(w, "nothing", level(), "none")
 		attach("q:" + q)

@@ -62,7 +62,7 @@ func (f *fuzzer) gate(k *worker) call {
 			[]string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
 		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
-		return call{"ff_attach", []string{proto, scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me", "set"}}
+		return call{"ff_attach", []string{proto, scope, []string{"", "", "q:c"}[f.r.IntN(3)], "set"}}
 	}
 	return call{"ff_open_route", []string{proto, "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
 }

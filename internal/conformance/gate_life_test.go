@@ -510,7 +510,7 @@ var gateLifeScenarios = []scenario{
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))
 		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(time.Hour), Cap: 1})
-		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "me", "set")
+		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "set")
 		w.create()
 		w.create(asking(flowfabric.QuotaGate(q)))
 		w.worker("old").nothing()
@@ -525,7 +525,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		w.all("every counter", eq(g.holds(q), held), eq(g.spent(b, "tokens"), spent),
 			eq(g.record(b).HardBreaches, breaches))
-		w.must("ff_attach", proto, "n\x1fdefault", "", "me", "set")
+		w.must("ff_attach", proto, "n\x1fdefault", "", "set")
 		w.worker("old").one(w.create())
 		list = k.grants(9) // the start that did not happen woke them
 		w.all("what was created keeps its gates", eq(len(list), 2), eqList(g.rooms(list[0], b), false))

@@ -109,7 +109,7 @@ var gateScenarios = []scenario{
 	{name: "work that is created in a scope gets the gates of the scope", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
-		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
+		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "set") }
 		attach("n\x1fdefault", "q:"+q)
 		attach("t\x1fapp.tenant\x1facme", "b:acme")
 		w.create()

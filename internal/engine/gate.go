@@ -161,12 +161,12 @@ const (
 // ChangeAttached says which gates apply to what is created in a scope from now on (lua/admission/ff_attach.lua), in
 // each partition by one atomic call; to set none detaches all. The call may be repeated.
 func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
-	by string) []InPartition[struct{}] {
+) []InPartition[struct{}] {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	return e.settledInEach(ctx, wire.Attach{Scope: gatetext.Scope(scope), Gates: strings.Join(names, ","), By: by,
+	return e.settledInEach(ctx, wire.Attach{Scope: gatetext.Scope(scope), Gates: strings.Join(names, ","),
 		How: string(how)})
 }
 

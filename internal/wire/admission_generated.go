@@ -269,14 +269,13 @@ func (x *AdmitReply) Read(r *Reader) {
 type Attach struct {
 	Scope string
 	Gates string
-	By    string // 0..64 bytes
 	How   string // set|add|remove
 }
 
 func (Attach) Function() string { return "ff_attach" }
 
 func (a Attach) Append(to []string) []string {
-	to = append(to, a.Scope, a.Gates, a.By, a.How)
+	to = append(to, a.Scope, a.Gates, a.How)
 	return to
 }
 

@@ -4,7 +4,7 @@
 -- the unit separator.
 -- Flags:   allow-oom
 -- Go:      Engine.ChangeAttached
--- Args:    protocol scope:text gates:text by:bytes(64) how:set|add|remove
+-- Args:    protocol scope:text gates:text how:set|add|remove
 -- Replies: OK gates:text; ALREADY_SATISFIED gates:text
 -- Errors:  @root invalid_input
 local ff_attach_do = {}
@@ -56,7 +56,7 @@ function ff_attach_do.gated(ctx)
 end
 
 local function ff_attach(ctx, q)
-  local scope, gates, by, how = q.scope, q.gates, q.by, q.how
+  local scope, gates, how = q.scope, q.gates, q.how
   if not ff_attach_do.scope(scope) then
     return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value')
   end
@@ -77,7 +77,7 @@ local function ff_attach(ctx, q)
   if gates == '' then
     redis.call('HDEL', key, scope)
   else
-    redis.call('HSET', key, scope, gates .. ' ' .. ctx.t .. ' ' .. by)
+    redis.call('HSET', key, scope, gates .. ' ' .. ctx.t .. ' ' .. trail.by(ctx))
   end
   local level, all = '1', redis.call('HKEYS', key)
   for i = 1, #all do

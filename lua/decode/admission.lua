@@ -78,17 +78,13 @@ function decode.ff_attach(argv)
   local q = {
     scope = argv[2],
     gates = argv[3],
-    by = argv[4],
-    how = argv[5],
+    how = argv[4],
   }
   if not q.scope then
     return nil, reply.err('invalid_input', 'scope: a text')
   end
   if not q.gates then
     return nil, reply.err('invalid_input', 'gates: a text')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
   end
   if q.how ~= 'set' and q.how ~= 'add' and q.how ~= 'remove' then
     return nil, reply.err('invalid_input', 'how: set, add or remove')
