@@ -251,7 +251,7 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 	}
 	if err == nil {
 		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{
-			Request: how.Request, Suspension: how.Suspension, Delay: delay, By: act.By, Reason: act.Reason})
+			Request: how.Request, Suspension: how.Suspension, Delay: delay})
 	}
 	return link.Signalled("resume", id, err)
 }

@@ -21,7 +21,7 @@ import (
 // signaller is the part of the engine behind token keys. Each call may be repeated.
 type signaller interface {
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
-	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
+	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted) (key string, err error)
 	RotateTokenKey(ctx context.Context, k suspend.TokenKey, grace time.Duration, force bool) []suspend.KeyRotated
 	TokenKeys(ctx context.Context) []suspend.PartitionKeys
 }
@@ -134,7 +134,7 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 			return err
 		}
 		token = made
-		_, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, act.By)
+		_, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m)
 		return err
 	})
 	if err != nil {

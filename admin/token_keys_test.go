@@ -18,12 +18,19 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-func (f *fakeStore) ResumeExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.ResumeRequest) (bool, error) {
-	return false, f.ask(q)
+type resumeOf struct {
+	engine.ResumeRequest
+	by, why string
 }
 
-func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m engine.Minted,
-	by string) (string, error) {
+func (f *fakeStore) ResumeExecution(ctx context.Context, _ flowfabric.ExecutionID,
+	q engine.ResumeRequest) (bool, error) {
+	by, why := asked(ctx)
+	return false, f.ask(resumeOf{q, by, why})
+}
+
+func (f *fakeStore) ReissueToken(ctx context.Context, _ flowfabric.ExecutionID, m engine.Minted) (string, error) {
+	by, _ := asked(ctx)
 	f.ask(by + " " + m.Kid)
 	if len(f.reissue) > 0 {
 		err := f.reissue[0]
@@ -69,16 +76,16 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 	request, suspension := mint.UUID(), mint.UUID()
 	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: flowfabric.Millis(time.Minute), Request: request},
 		flowfabric.By("anna"), flowfabric.Reason("seen"))
-	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen",
-		Delay: time.Minute}); err != nil || f.asked[0] != any(want) {
+	if want := (resumeOf{engine.ResumeRequest{Request: request, Suspension: suspension, Delay: time.Minute}, "anna",
+		"seen"}); err != nil || f.asked[0] != any(want) {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.asked = nil
 	for range 2 {
 		must.No(t, a.Resume(ctx, id, Resume{}, flowfabric.By("anna")))
 	}
-	if one, two := f.asked[0].(engine.ResumeRequest).Request,
-		f.asked[1].(engine.ResumeRequest).Request; one.IsZero() || one == two {
+	if one, two := f.asked[0].(resumeOf).Request,
+		f.asked[1].(resumeOf).Request; one.IsZero() || one == two {
 		t.Errorf("requests %s, %s", one, two)
 	}
 }

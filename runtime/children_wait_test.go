@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -92,7 +93,7 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "operator":
-				if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op"}); err != nil {
+				if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -119,7 +120,7 @@ func TestChildrenAndAnOperator(t *testing.T) {
 			}))
 		id := w.submitKind("parent", "")
 		w.reach(id, codes.AwaitingChildren)
-		if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op"}); err != nil {
+		if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"told "` {

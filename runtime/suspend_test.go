@@ -25,6 +25,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -336,7 +337,7 @@ func TestNoTokenKeys(t *testing.T) {
 	}
 	id := w.submit("operator")
 	w.reach(id, codes.AwaitingSignal)
-	if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob"}); err != nil {
+	if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "bob", ""), id, engine.ResumeRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	w.reach(id, codes.Completed)
@@ -571,8 +572,8 @@ func TestOtherAnswers(t *testing.T) {
 			id := w.submit(in)
 			if in == "await" || in == "wait" {
 				w.reach(id, codes.AwaitingSignal)
-				if _, err := w.engine.ResumeExecution(w.ctx, id,
-					engine.ResumeRequest{By: "bob", Reason: "because"}); err != nil {
+				if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "bob", "because"), id,
+					engine.ResumeRequest{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -83,7 +83,7 @@ func holding(name string, more ...string) move {
 
 func operating(name string, more ...string) move {
 	return move{name: strings.TrimPrefix(name, "ff_"), call: func(a *actor) call {
-		return call{name, slices.Concat([]string{proto, a.ids[0]}, more)}
+		return call{name, slices.Concat([]string{protoOf("op", "reason"), a.ids[0]}, more)}
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -230,7 +231,7 @@ func (w *env) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSig
 // resume resumes on the word of an operator.
 func (w *env) resume(id flowfabric.ExecutionID) {
 	w.Helper()
-	already, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Reason: "told to"})
+	already, err := w.e.ResumeExecution(trail.As(w.ctx, "op", "told to"), id, engine.ResumeRequest{})
 	w.no(err)
 	same(w, "resume already", already, false)
 	w.check()

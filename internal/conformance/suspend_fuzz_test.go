@@ -126,12 +126,12 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 			slices.Concat([]string{proto, ids.UUID(p.id).String(), pick(p.ID.String(), p.Key)}, told)}, nil
 	case 2, 8:
 		c := call{"ff_resume_execution", wireResume(p.id, id.String())}
-		c.args[7] = pick("0", "0", "2000")
+		c.args[5] = pick("0", "0", "2000")
 		return c, nil
 	case 3, 4:
 		m := mintedBy(pick(p.Kid, "k2"), p.Key)
-		c := call{"ff_reissue_token", []string{proto, ids.UUID(p.id).String(), p.ID.String(), m.Kid, m.Digest, m.Nonce,
-			"me"}}
+		c := call{"ff_reissue_token", []string{protoOf("me", ""), ids.UUID(p.id).String(), p.ID.String(), m.Kid,
+			m.Digest, m.Nonce}}
 		m.ID = p.ID
 		return c, func(a answer) {
 			if i := slices.IndexFunc(f.points, func(o pointed) bool { return o.ID == p.ID }); a.code == "OK" && i >= 0 {

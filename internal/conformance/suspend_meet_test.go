@@ -52,8 +52,7 @@ func delivers(to, number string) move {
 	}}
 }
 
-var resumes = operating("ff_resume_execution", "", "55555555-5555-5555-5555-555555555555", "operator", "op", "reason",
-	"1000")
+var resumes = operating("ff_resume_execution", "", "55555555-5555-5555-5555-555555555555", "operator", "1000")
 
 var suspensionMeetings = []meeting{
 	{"signals, operators and timeouts meet", []option{retries(1), timeout(40 * time.Second)}, 1, [3][4]move{

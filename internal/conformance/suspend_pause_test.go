@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -106,7 +107,7 @@ var pauseScenarios = []scenario{
 		by := map[string]func(m engine.Minted){
 			"policy": func(m engine.Minted) { w.signal(id, m, "go", waitwords.EffectSatisfied) },
 			"operator": func(engine.Minted) {
-				_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 200 * time.Millisecond})
+				_, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{Delay: 200 * time.Millisecond})
 				w.no(err)
 				w.check()
 			},

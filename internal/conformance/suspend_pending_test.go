@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -296,7 +297,7 @@ var suspensionTimeScenarios = []scenario{
 				eq(told(c.Resume), "signal: go"))
 		}
 		w.stopped(c.Fence, resumedAfter(time.Hour))
-		_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 2 * time.Second})
+		_, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{Delay: 2 * time.Second})
 		w.no(err)
 		w.check()
 		w.code(id, "R2c")

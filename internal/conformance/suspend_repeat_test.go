@@ -1,12 +1,15 @@
 package conformance
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -112,21 +115,53 @@ var suspendRepeatScenarios = []scenario{
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
 		w.signal(s.id, s.wp, "go", waitwords.EffectAppended)
 		resuming := func(q engine.ResumeRequest) func() error {
-			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
+			return func() error { _, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), s.id, q); return err }
 		}
 		w.refuses("another suspension", denied.SuspensionChanged, w.record(s.id).ID.String(),
-			resuming(engine.ResumeRequest{By: "op", Suspension: mint.UUID()}))
-		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
-		request := engine.ResumeRequest{By: "op", Request: mint.UUID(), Suspension: w.record(s.id).ID}
+			resuming(engine.ResumeRequest{Suspension: mint.UUID()}))
+		request := engine.ResumeRequest{Request: mint.UUID(), Suspension: w.record(s.id).ID}
 		for _, again := range []bool{false, true} {
-			already, err := w.e.ResumeExecution(w.ctx, s.id, request)
+			already, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), s.id, request)
 			w.no(err)
 			w.check()
 			same(w, "already", already, again)
 		}
-		w.refuses("twice", denied.NotSuspended, "R1i", resuming(engine.ResumeRequest{By: "op"}))
+		w.refuses("twice", denied.NotSuspended, "R1i", resuming(engine.ResumeRequest{}))
 		same(w, "what came before did not resume it", told(w.claims(s.id).Resume), "operator:")
-		w.refuses("while it runs", denied.NotSuspended, "A1", resuming(engine.ResumeRequest{By: "op"}))
+		w.refuses("while it runs", denied.NotSuspended, "A1", resuming(engine.ResumeRequest{}))
+	}},
+	{name: "nobody resumes a suspension or gives a waitpoint a new token without a name", run: func(w *env) {
+		w.seed()
+		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
+		for what, ctx := range map[string]context.Context{"no note": w.ctx, "no name": trail.As(w.ctx, "", "why")} {
+			w.refuses(what, flowfabric.ErrInvalidInput, "by: 1..64 bytes", func() error {
+				_, err := w.e.ResumeExecution(ctx, s.id, engine.ResumeRequest{})
+				return err
+			})
+			w.refuses(what, flowfabric.ErrInvalidInput, "by: 1..64 bytes", func() error {
+				_, err := w.e.ReissueToken(ctx, s.id, anew(s.wp.Kid, s.wp))
+				return err
+			})
+		}
+		resume, reissue := wireResume(s.id, mint.UUID().String()), wireReissue(s.id, s.wp)
+		named := func(name string) string { return proto + "\x1f1\x1f" + name + strings.Repeat("\x1f", 7) }
+		resume[0], reissue[0] = named("a\tb"), named("a\tb")
+		w.unchanged("a name in two parts", func() {
+			same(w, "resume", w.fcall("ff_resume_execution", resume...).code, "invalid_input")
+			same(w, "reissue", w.fcall("ff_reissue_token", reissue...).code, "invalid_input")
+		})
+		resume[0], reissue[0] = named("a b"), named("a b")
+		w.must("ff_reissue_token", reissue...)
+		w.must("ff_resume_execution", resume...)
+		history, err := w.e.ReadHistory(w.ctx, s.id)
+		w.no(err)
+		var by []string
+		for _, e := range history {
+			if e.By != "" {
+				by = append(by, e.Kind+" "+e.By)
+			}
+		}
+		sameList(w, "who", by, "token_reissued a b", "resumed a b")
 	}},
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -18,12 +19,12 @@ var reuseScenarios = []scenario{
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
-		request := engine.ResumeRequest{Request: mint.UUID(), By: "anna"}
-		already, err := w.e.ResumeExecution(w.ctx, s.id, request)
+		request := engine.ResumeRequest{Request: mint.UUID()}
+		already, err := w.e.ResumeExecution(trail.As(w.ctx, "anna", ""), s.id, request)
 		w.no(err)
 		same(w, "first", already, false)
 		w.suspend(w.claims(s.id).Fence, waitFor(names(1, 1, "go"), minted("two")))
-		already, err = w.e.ResumeExecution(w.ctx, s.id, request)
+		already, err = w.e.ResumeExecution(trail.As(w.ctx, "anna", ""), s.id, request)
 		w.no(err)
 		w.check()
 		w.all("repeated", eq(already, true), eq(w.public(s.id), flowfabric.Suspended))

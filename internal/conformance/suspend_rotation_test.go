@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -65,7 +66,7 @@ var rotationScenarios = []scenario{
 		for old, id := range map[engine.Minted]flowfabric.ExecutionID{active.wp: active.id, plain: id, recorded: id} {
 			fresh := anew(kid, old)
 			for range 2 {
-				key, err := w.e.ReissueToken(w.ctx, id, fresh, "op")
+				key, err := w.e.ReissueToken(trail.As(w.ctx, "op", ""), id, fresh)
 				w.no(err)
 				w.check()
 				same(w, "key", key, old.Key)
@@ -158,7 +159,7 @@ func anew(kid string, m engine.Minted) engine.Minted {
 
 // reissuing tells a re-issue's error only.
 func (w *env) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() error {
-	return func() error { _, err := w.e.ReissueToken(w.ctx, id, m, "op"); return err }
+	return func() error { _, err := w.e.ReissueToken(trail.As(w.ctx, "op", ""), id, m); return err }
 }
 
 // suspendUnder suspends for 3 s on a waitpoint that is minted under a key; one that was rotated out signs what ends

@@ -427,7 +427,7 @@ var timeoutScenarios = []scenario{
 				[]suspending{within(time.Minute, "fail")}},
 			{"resumed_by_operator operator operator operator:", "R1i", func(s sleeper) { w.resume(s.id) }, nil},
 			{"resumed operator auto_resume operator:", "R1i", func(s sleeper) {
-				_, err := w.e.ResumeExecution(w.ctx, s.id, engine.ResumeRequest{By: "policy", Auto: true})
+				_, err := w.e.ResumeExecution(trail.As(w.ctx, "policy", ""), s.id, engine.ResumeRequest{Auto: true})
 				w.no(err)
 			}, nil},
 		}

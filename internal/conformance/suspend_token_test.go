@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -90,7 +91,7 @@ var tokenScenarios = []scenario{
 		})
 		w.unchanged("nor is anything minted with it", func() {
 			f := c.Fence
-			_, err := w.e.ReissueToken(w.ctx, id, mintedAs(m.ID, kid), "op")
+			_, err := w.e.ReissueToken(trail.As(w.ctx, "op", ""), id, mintedAs(m.ID, kid))
 			w.is(err, denied.KidNotCurrent)
 			same(w, "the current one", detail(err, 0), "k2")
 			_, err = w.e.SuspendExecution(w.ctx, f, suspension())
@@ -247,7 +248,7 @@ var tokenScenarios = []scenario{
 			w.is(err, flowfabric.ErrNoTokenKeys)
 			_, err = w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("p"), time.Hour)
 			w.is(err, flowfabric.ErrNoTokenKeys)
-			_, err = w.e.ReissueToken(w.ctx, id, mintedAs(m.ID, kid), "op")
+			_, err = w.e.ReissueToken(trail.As(w.ctx, "op", ""), id, mintedAs(m.ID, kid))
 			w.is(err, flowfabric.ErrNoTokenKeys)
 		})
 		w.set("HSET", w.k.Kids(), "current", kid)

@@ -53,13 +53,13 @@ func wireApprove(id flowfabric.ExecutionID, waitpoint, name string) []string {
 }
 
 func wireResume(id flowfabric.ExecutionID, request string) []string {
-	return []string{proto, ids.UUID(id).String(), "", request, "operator", "me", "reason", "0"}
+	return []string{protoOf("me", "reason"), ids.UUID(id).String(), "", request, "operator", "0"}
 }
 
 // wireReissue gives a waitpoint a new token.
 func wireReissue(id flowfabric.ExecutionID, m engine.Minted) []string {
 	new := mintedBy(m.Kid, m.Key)
-	return []string{proto, ids.UUID(id).String(), m.ID.String(), new.Kid, new.Digest, new.Nonce, "me"}
+	return []string{protoOf("me", ""), ids.UUID(id).String(), m.ID.String(), new.Kid, new.Digest, new.Nonce}
 }
 
 // wireKey makes a key known; mode is seed or rotate.

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -361,7 +362,7 @@ var waitpointScenarios = []scenario{
 		w.pend(f, "under the key before")
 		anew := mintedBy("a-longer-kid", "a")
 		anew.ID = m.ID
-		_, err = w.e.ReissueToken(w.ctx, f.Execution, anew, "op")
+		_, err = w.e.ReissueToken(trail.As(w.ctx, "op", ""), f.Execution, anew)
 		w.no(err)
 		w.check()
 		w.release(f)
@@ -508,7 +509,7 @@ func (w *env) bound(id flowfabric.ExecutionID) engine.Minted {
 		if p.State == "active" {
 			m := minted(p.Key)
 			m.ID = p.ID
-			_, err := w.e.ReissueToken(w.ctx, id, m, "op")
+			_, err := w.e.ReissueToken(trail.As(w.ctx, "op", ""), id, m)
 			w.no(err)
 			return m
 		}

@@ -173,7 +173,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_reissue_token", func(ctx context.Context, e *Engine) error {
-		_, err := e.ReissueToken(ctx, sampleID, Minted{}, "me")
+		_, err := e.ReissueToken(ctx, sampleID, Minted{})
 		return err
 	}},
 	{"ff_set_token_keys", func(ctx context.Context, e *Engine) error {

@@ -81,18 +81,16 @@ type ResumeRequest struct {
 	Request    flowfabric.UUID // makes a repeat harmless; nil mints one
 	Suspension flowfabric.UUID // only if this is the current one; nil: whichever is
 	Auto       bool            // a policy asks, not an operator
-	By         string          // who asks, 1..64 bytes
-	Reason     string          // ≤ 1 KiB
 	Delay      time.Duration   // 0..30 days until it may be claimed
 }
 
 // ResumeExecution resumes a suspended execution on the word of an operator or a policy
-// (lua/suspend/ff_resume_execution.lua). already: this request was applied before. denied.NotSuspended (slot 0: its
-// code), denied.SuspensionChanged (slot 0: the current one), ErrNotFound.
+// (lua/suspend/ff_resume_execution.lua), whom the note of ctx names. already: this request was applied before.
+// denied.NotSuspended (slot 0: its code), denied.SuspensionChanged (slot 0: the current one), ErrNotFound,
+// ErrInvalidInput if nobody is named.
 func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	q ResumeRequest) (already bool, err error) {
-	call := wire.ResumeExecution{ID: ids.UUID(id).String(), Trigger: "operator", By: q.By,
-		Reason: cut(q.Reason, limits.MaxReason), Delay: q.Delay}
+	call := wire.ResumeExecution{ID: ids.UUID(id).String(), Trigger: "operator", Delay: q.Delay}
 	if !q.Suspension.IsZero() {
 		call.Suspension = q.Suspension.String()
 	}
@@ -151,12 +149,11 @@ func (e *Engine) deliver(ctx context.Context, id flowfabric.ExecutionID, s wire.
 }
 
 // ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua).
-// Of m the key is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. denied.NoWaitpoint,
-// denied.WaitpointNotOpen.
-func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted,
-	by string) (key string, err error) {
+// Of m the key is ignored. The note of ctx names who asks. It returns the waitpoint's key. denied.NoWaitpoint,
+// denied.WaitpointNotOpen, ErrInvalidInput if nobody is named.
+func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted) (key string, err error) {
 	r, _, err := ask[wire.ReissueTokenReply](ctx, e, id.Partition(), wire.ReissueToken{ID: ids.UUID(id).String(),
-		Waitpoint: m.ID.String(), Kid: m.Kid, Digest: m.Digest, Nonce: m.Nonce, By: by})
+		Waitpoint: m.ID.String(), Kid: m.Kid, Digest: m.Digest, Nonce: m.Nonce})
 	return r.Key, err
 }
 

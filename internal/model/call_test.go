@@ -280,7 +280,7 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply { return p.Messages(c.ID) }, nil},
 	"resume": {"ff_resume_execution", func(c call) []string {
 		q := c.usual().Resume
-		return []string{c.ID, q.Expected, q.Request, q.Trigger, q.By, q.Why, text(q.Delay)}
+		return []string{c.ID, q.Expected, q.Request, q.Trigger, text(q.Delay)}
 	}, func(p *model.Partition, c call) model.Reply { return p.Resume(c.ID, c.usual().Resume) }, nil},
 	"tick": {"ff_tick", func(c call) []string { return []string{c.Name, bit(c.Flag)} },
 		func(p *model.Partition, c call) model.Reply { return p.Tick(c.Name, c.Flag) }, []int{9}},
@@ -312,6 +312,9 @@ func (c call) asked() (by, why string) {
 		return c.Cancel.By, c.Cancel.Reason
 	case "replay":
 		return c.Replay.By, c.Replay.Reason
+	case "resume":
+		q := c.usual().Resume
+		return q.By, q.Why
 	case "set lane":
 		return c.Lane.By, ""
 	}

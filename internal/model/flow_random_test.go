@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // TestFlows puts random flows together and does random things to them. After every call each change has a reason
@@ -749,7 +750,7 @@ func (x *flows) operate(what string, m *member) {
 		if m.code != "S1" && m.code != "S8" {
 			return
 		}
-		if _, err = x.s.e.ResumeExecution(x.ctx, m.id, engine.ResumeRequest{By: "me"}); err == nil {
+		if _, err = x.s.e.ResumeExecution(trail.As(x.ctx, "me", ""), m.id, engine.ResumeRequest{}); err == nil {
 			if m.code == "S8" {
 				m.over()
 			}

@@ -356,8 +356,8 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 		return r
 	}
 	if !uuid(id) || q.Expected != "" && !uuid(q.Expected) || !uuid(q.Request) ||
-		q.Trigger != "operator" && q.Trigger != "auto_resume" || len(q.By) < 1 || len(q.By) > limits.MaxName ||
-		len(q.Why) > limits.MaxReason || q.Delay < 0 || q.Delay > 2_592_000_000 {
+		q.Trigger != "operator" && q.Trigger != "auto_resume" || q.By == "" ||
+		q.Delay < 0 || q.Delay > 2_592_000_000 {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -373,7 +373,7 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 	}
 	p.resume(x, ending{cause: "operator",
 		reason: map[string]string{"operator": "resumed_by_operator", "auto_resume": "resumed"}[q.Trigger],
-		who:    q.By, why: q.Why, delay: q.Delay})
+		who:    q.By[:min(len(q.By), limits.MaxName)], why: q.Why[:min(len(q.Why), limits.MaxReason)], delay: q.Delay})
 	x.ResumeRequest = q.Request
 	return answer(OK, string(x.Code), x.Suspension.ID)
 }

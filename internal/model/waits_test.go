@@ -249,7 +249,6 @@ func (x *pair) refusedWaits() {
 	held("resume", func(c *call) { c.ID = unknown })
 	held("resume", func(c *call) { c.ID = "short" })
 	held("resume", func(c *call) { c.Resume.By = "" })
-	held("resume", func(c *call) { c.Resume.By = long })
 	held("resume", func(c *call) { c.Resume.Delay = 2_592_000_001 })
 	held("pend", func(c *call) { c.Number = 604_799_001 })
 	held("pend", func(c *call) { c.Point.Digest = long })

@@ -100,7 +100,7 @@ func (w *world) revoke(who string, id flowfabric.ExecutionID) error {
 }
 
 func (w *world) resume(who string, id flowfabric.ExecutionID, q engine.ResumeRequest) error {
-	return w.asked(who, "resumes", id, func() (bool, error) { return w.e.ResumeExecution(w.ctx, id, q) })
+	return w.asked(who, "resumes", id, func() (bool, error) { return w.e.ResumeExecution(trail.As(w.ctx, who, ""), id, q) })
 }
 
 func (w *world) tag(who string, id flowfabric.ExecutionID, value string) error {

@@ -101,7 +101,7 @@ func (w *world) free(p uint16) {
 		case strings.HasPrefix(string(f.Code), "R4"):
 			_ = w.unhold("o1", id)
 		case strings.HasPrefix(string(f.Code), "S") && f.TimeoutAt.IsZero() && f.Code != codes.AwaitingChildren:
-			_ = w.resume("o1", id, engine.ResumeRequest{Request: flowfabric.UUID(w.uuid()), By: "o1"})
+			_ = w.resume("o1", id, engine.ResumeRequest{Request: flowfabric.UUID(w.uuid())})
 		case f.Code == codes.BlockedReplay && w.waitsForNobody(id):
 			_ = w.cancel("o1", id, nil)
 		}

@@ -52,7 +52,7 @@ func (o *operator) turn() {
 		q := engine.DelayChange{Delay: o.between(0, 10*time.Second), Request: request}
 		_ = o.try(func() error { return o.postpone(who, id, q) })
 	case n < 66:
-		q := engine.ResumeRequest{Request: request, By: who, Delay: o.between(0, 2*time.Second)}
+		q := engine.ResumeRequest{Request: request, Delay: o.between(0, 2*time.Second)}
 		_ = o.try(func() error { return o.resume(who, id, q) })
 	case n < 80:
 		q := engine.Replay{Request: request, DropSteps: o.chance(30), Force: o.chance(50)}

@@ -229,20 +229,19 @@ func (x *ReceiveMessagesReply) Read(r *Reader) {
 }
 
 // ReissueToken is a call of ff_reissue_token, gives an open waitpoint a new token, because the old one was lost or
-// its key is about to end. The old token is dead at once.
+// its key is about to end, in somebody's name. The old token is dead at once.
 type ReissueToken struct {
 	ID        string
 	Waitpoint string
 	Kid       string
 	Digest    string // 64..64 bytes
 	Nonce     string // 32..32 bytes
-	By        string // 1..64 bytes
 }
 
 func (ReissueToken) Function() string { return "ff_reissue_token" }
 
 func (a ReissueToken) Append(to []string) []string {
-	to = append(to, a.ID, a.Waitpoint, a.Kid, a.Digest, a.Nonce, a.By)
+	to = append(to, a.ID, a.Waitpoint, a.Kid, a.Digest, a.Nonce)
 	return to
 }
 
@@ -258,21 +257,20 @@ func (x *ReissueTokenReply) Read(r *Reader) {
 }
 
 // ResumeExecution is a call of ff_resume_execution, an operator, or a policy, resumes a suspended execution without
-// any signal. With a suspension id only that one is resumed. A repeated request id changes nothing.
+// any signal, in somebody's name. With a suspension id only that one is resumed. A repeated request id changes
+// nothing.
 type ResumeExecution struct {
 	ID         string
 	Suspension string // or none
 	Request    string
 	Trigger    string        // operator|auto_resume
-	By         string        // 1..64 bytes
-	Reason     string        // 0..1024 bytes
 	Delay      time.Duration // 0..2592000000 ms
 }
 
 func (ResumeExecution) Function() string { return "ff_resume_execution" }
 
 func (a ResumeExecution) Append(to []string) []string {
-	to = append(to, a.ID, a.Suspension, a.Request, a.Trigger, a.By, a.Reason, millis(a.Delay))
+	to = append(to, a.ID, a.Suspension, a.Request, a.Trigger, millis(a.Delay))
 	return to
 }
 

@@ -82,7 +82,6 @@ function decode.ff_reissue_token(argv)
     kid = argv[4],
     digest = argv[5],
     nonce = argv[6],
-    by = argv[7],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
@@ -99,9 +98,6 @@ function decode.ff_reissue_token(argv)
   if not q.nonce or #q.nonce ~= 32 or string.find(q.nonce, '[^0-9a-f]') then
     return nil, reply.err('invalid_input', 'nonce: 32 hexadecimal digits')
   end
-  if not q.by or #q.by > 64 or #q.by < 1 or string.find(q.by, '%c') then
-    return nil, reply.err('invalid_input', 'by: 1..64 bytes without control characters')
-  end
   return q
 end
 
@@ -111,9 +107,7 @@ function decode.ff_resume_execution(argv)
     suspension = argv[3],
     request = argv[4],
     trigger = argv[5],
-    by = argv[6],
-    reason = argv[7],
-    delay = args.int(argv[8], 0, 2592000000),
+    delay = args.int(argv[6], 0, 2592000000),
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
@@ -126,12 +120,6 @@ function decode.ff_resume_execution(argv)
   end
   if q.trigger ~= 'operator' and q.trigger ~= 'auto_resume' then
     return nil, reply.err('invalid_input', 'trigger: operator or auto_resume')
-  end
-  if not q.by or #q.by > 64 or #q.by < 1 or string.find(q.by, '%c') then
-    return nil, reply.err('invalid_input', 'by: 1..64 bytes without control characters')
-  end
-  if not q.reason or #q.reason > 1024 then
-    return nil, reply.err('invalid_input', 'reason: at most 1024 bytes')
   end
   if not q.delay then
     return nil, reply.err('invalid_input', 'delay: 0..2592000000 ms')

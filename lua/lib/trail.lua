@@ -27,6 +27,20 @@ function trail.by(ctx) return ctx.note and cut(ctx.note.by, 64) or '' end
 -- why is why, in at most so many bytes; '' if nobody said.
 function trail.why(ctx, longest) return ctx.note and cut(ctx.note.why, longest) or '' end
 
+-- named is who asks, for what is done in somebody's name; nil and a refusal if nobody said.
+function trail.named(ctx)
+  local by = trail.by(ctx)
+  if by ~= '' and not string.find(by, '%c') then return by end
+  return nil, reply.err('invalid_input', 'by: 1..64 bytes without control characters')
+end
+
+-- words are why and who asks, as one text of at most so many bytes; '' if nobody said.
+function trail.words(ctx, longest)
+  local by, why = trail.by(ctx), ctx.note and ctx.note.why or ''
+  if by == '' then return cut(why, longest) end
+  return cut(why == '' and 'by ' .. by or why .. ' (by ' .. by .. ')', longest)
+end
+
 -- split parts the protocol number of a call from its note; without a number the note is none that can be read.
 function trail.split(text)
   if not text or #text < 8 then return text end -- a number, or nothing

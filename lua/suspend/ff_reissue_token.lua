@@ -1,8 +1,8 @@
--- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The
--- old token is dead at once.
+-- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end, in
+-- somebody's name. The old token is dead at once.
 -- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
--- Args:    protocol id:id waitpoint:uuid kid:kid digest:hex(64) nonce:hex(32) by:line(1..64)
+-- Args:    protocol id:id waitpoint:uuid kid:kid digest:hex(64) nonce:hex(32)
 -- Replies: OK waitpoint:uuid key:text; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found waitpoint_not_found waitpoint_not_open
 --          hmac_secret_not_initialized kid_not_current
@@ -18,7 +18,9 @@ function ff_reissue.step(ctx, c, id, wid, w)
 end
 
 local function ff_reissue_token(ctx, q)
-  local id, wid, kid, digest, nonce, by = q.id, q.waitpoint, q.kid, q.digest, q.nonce, q.by
+  local id, wid, kid, digest, nonce = q.id, q.waitpoint, q.kid, q.digest, q.nonce
+  local by, refused = trail.named(ctx)
+  if not by then return refused end
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   local w = waitpoint.read(ctx, id, wid)
