@@ -175,8 +175,9 @@ func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Fac
 
 func (f *fakeStore) Workers(context.Context) []engine.PartitionWorkers { return nil }
 
-func (f *fakeStore) FreezePartition(_ context.Context, p uint16, reason string) error {
-	return f.ask(fmt.Sprint("freeze ", p, " ", reason))
+func (f *fakeStore) FreezePartition(ctx context.Context, p uint16) error {
+	by, reason := asked(ctx)
+	return f.ask(fmt.Sprint("freeze ", p, " ", reason, " ", by))
 }
 
 func (f *fakeStore) ThawPartition(_ context.Context, p uint16) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -406,7 +407,7 @@ func TestAttach(t *testing.T) {
 			all.Attached[0].By != "billing" || all.Attached[1].Scope != tag {
 			t.Errorf("%+v", all)
 		}
-		must.No(t, e.FreezePartition(ctx, 1, "slot move"))
+		must.No(t, e.FreezePartition(trail.As(ctx, "", "slot move"), 1))
 		err = admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu})
 		is(t, err, flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
 		must.No(t, e.ThawPartition(ctx, 1))
@@ -542,7 +543,7 @@ func TestShares(t *testing.T) {
 		if l := laneOf(ctx, t, c, "later"); l.Weight != 3 || l.Mixed || l.Routes != 0 {
 			t.Errorf("%+v", l)
 		}
-		must.No(t, e.FreezePartition(ctx, 1, "slot move"))
+		must.No(t, e.FreezePartition(trail.As(ctx, "", "slot move"), 1))
 		is(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(0)}),
 			flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
 		must.No(t, e.ThawPartition(ctx, 1))

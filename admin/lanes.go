@@ -28,7 +28,7 @@ type inspector interface {
 	PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error)
 	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
 	DescribePartition(ctx context.Context, partition uint16) (flowfabric.Partition, error)
-	FreezePartition(ctx context.Context, partition uint16, reason string) error
+	FreezePartition(ctx context.Context, partition uint16) error
 	ThawPartition(ctx context.Context, partition uint16) error
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -92,7 +93,7 @@ func TestLanesOnAServer(t *testing.T) {
 func TestPartialFailures(t *testing.T) {
 	ctx, c, e := open(t) // four partitions
 	submitMany(ctx, t, c, 400)
-	must.No(t, e.FreezePartition(ctx, 2, "slot move"))
+	must.No(t, e.FreezePartition(trail.As(ctx, "", "slot move"), 2))
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "1 of 4 partitions") ||
@@ -141,7 +142,7 @@ func TestPartialFailures(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	// A lane that only some partitions were told of differs from those that know nothing of it.
-	must.No(t, e.FreezePartition(ctx, 0, "again"))
+	must.No(t, e.FreezePartition(trail.As(ctx, "", "again"), 0))
 	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: everyOutcome(time.Hour)}); err == nil {
 		t.Error("a frozen partition answered")
 	}

@@ -40,7 +40,7 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold  look"},
 		{func() error { return a.Unhold(ctx, id, flowfabric.By("anna")) }, "unhold anna"},
 		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) },
-			"freeze 3 move (by anna)"},
+			"freeze 3 move anna"},
 		{func() error { return a.Thaw(ctx, 3) }, "thaw 3"},
 		{func() error { _, err := a.History(ctx, id); return err }, "history"},
 		{func() error { return a.Purge(ctx, id, 0) }, 24 * time.Hour},

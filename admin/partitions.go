@@ -40,8 +40,7 @@ func (a *Admin) Partitions(ctx context.Context) ([]flowfabric.Partition, error) 
 func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
 	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), err); err == nil {
-		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition,
-			act.Words())
+		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition)
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)

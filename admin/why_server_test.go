@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 func TestWhyOnAServer(t *testing.T) {
@@ -40,7 +41,7 @@ func TestWhyOnAServer(t *testing.T) {
 		must.No(t, admin.New(c).Purge(ctx, x.ID(), 0))
 		says(x.ID(), explain.WhyPurged, "It ended completed")
 		says(mint.ID(1), explain.WhyNotFound, "never created")
-		must.No(t, e.FreezePartition(ctx, 1, "moving"))
+		must.No(t, e.FreezePartition(trail.As(ctx, "", "moving"), 1))
 		says(mint.ID(1), explain.WhyPartitionFrozen, `because of "moving"`)
 		for _, bad := range []flowfabric.ExecutionID{{}, mint.ID(7)} {
 			if why, err := admin.New(c).Why(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) || why.Reason != "" {

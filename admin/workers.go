@@ -20,8 +20,8 @@ import (
 type registry interface {
 	Workers(ctx context.Context) []engine.PartitionWorkers
 	Sessions(ctx context.Context) []engine.PartitionSessions
-	MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error)
-	MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error)
+	MarkWorkerDead(ctx context.Context, instance string) (already bool, err error)
+	MarkSessionDead(ctx context.Context, partition uint16, session string) (already bool, err error)
 }
 
 // Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and
@@ -89,8 +89,8 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
 	if err := cmp.Or(err, valid.Name("instance", instance)); err != nil {
 		return 0, fmt.Errorf("%s: %w", verb, err)
 	}
-	ctx, reason := act.Noted(ctx, "mark dead", "worker", instance), act.Words()
-	_, err = a.store.MarkWorkerDead(ctx, instance, reason)
+	ctx = act.Noted(ctx, "mark dead", "worker", instance)
+	_, err = a.store.MarkWorkerDead(ctx, instance)
 	unknown := errors.Is(err, denied.NoWorker)
 	if err != nil && !unknown {
 		return 0, fmt.Errorf("%s %s: %w", verb, instance, err)
@@ -105,7 +105,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
 				continue
 			}
 			known = true
-			already, refused := a.store.MarkSessionDead(ctx, p.Partition, s.ID, reason)
+			already, refused := a.store.MarkSessionDead(ctx, p.Partition, s.ID)
 			switch {
 			case errors.Is(refused, denied.NoSession): // it ended meanwhile
 			case refused != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // Workers as they registered and as the partitions know them, and giving one up.
@@ -120,7 +121,7 @@ func TestWorkersOfSomePartitions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		must.No(t, e.FreezePartition(ctx, 1, "moving"))
+		must.No(t, e.FreezePartition(trail.As(ctx, "", "moving"), 1))
 		workers, err := admin.New(c).Workers(ctx)
 		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || len(workers) == 0 || len(workers) == 6 {
 			t.Errorf("%d workers, %v", len(workers), err)

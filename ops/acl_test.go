@@ -32,6 +32,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -405,7 +406,7 @@ func TestUsersAreRefusedTheRest(t *testing.T) {
 	}
 	e, err := open(t, ctx, "producer", s)
 	must.No(t, err)
-	if err := e.FreezePartition(ctx, 0, "x"); !errors.Is(err, flowfabric.ErrAuth) ||
+	if err := e.FreezePartition(trail.As(ctx, "", "x"), 0); !errors.Is(err, flowfabric.ErrAuth) ||
 		!strings.Contains(err.Error(), "ff_freeze_partition") {
 		t.Errorf("a producer freezes: %v", err)
 	}
@@ -499,10 +500,10 @@ func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 	operators := []string{"ff_change_priority", "ff_set_delay", "ff_purge_execution", "ff_replay_execution",
 		"ff_set_tags", "ff_list_executions", "ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token",
-		"ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead", "ff_audit_executions", "ff_audit_index",
+		"ff_resume_execution", "ff_freeze_partition", "ff_mark_dead", "ff_audit_executions", "ff_audit_index",
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
 		"ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
-		"ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
+		"ff_list_sessions", "ff_explain_execution", "ff_set_feed",
 		"ff_put_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
 		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_hold_execution", "ff_unhold_execution",
 		"ff_set_share"}

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -114,7 +115,7 @@ func TestProgressOfAFrozenPartition(t *testing.T) {
 	})
 	id := createKind(t, e, "kind-a")
 	<-began
-	must.No(t, e.FreezePartition(t.Context(), 0, "slot move"))
+	must.No(t, e.FreezePartition(trail.As(t.Context(), "", "slot move"), 0))
 	close(frozen)
 	if err := <-said; err != nil {
 		t.Errorf("progress: %v", err)

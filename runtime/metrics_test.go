@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -171,7 +172,7 @@ func TestMetricsMove(t *testing.T) {
 
 	dying := w.submit("block")
 	held := w.reach(dying, codes.Active)
-	if _, err := w.engine.MarkSessionDead(w.ctx, dying.Partition(), held.Session, "test"); err != nil {
+	if _, err := w.engine.MarkSessionDead(trail.As(w.ctx, "", "test"), dying.Partition(), held.Session); err != nil {
 		t.Fatal(err)
 	}
 	m.reads(1, "lease_renewals_total", "result=error")
@@ -183,7 +184,7 @@ func TestMetricsMove(t *testing.T) {
 
 	flood := w.submit("flood")
 	w.reach(flood, codes.Active)
-	must.No(t, w.engine.FreezePartition(w.ctx, flood.Partition(), "test"))
+	must.No(t, w.engine.FreezePartition(trail.As(w.ctx, "", "test"), flood.Partition()))
 	m.reads(1, "server_call_errors_total", "class=retry", "error=partition_frozen")
 	close(frozen)
 	<-flooded

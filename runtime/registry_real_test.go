@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -70,7 +71,7 @@ func TestRegistrationIsListed(t *testing.T) {
 func TestMarkedDeadWhileAlive(t *testing.T) {
 	w := newEnv(t)
 	w.start(runtime.Config{Instance: "one", LeaseTTL: time.Second}, greetBinding())
-	if _, err := w.engine.MarkWorkerDead(w.ctx, "one", "mistaken"); err != nil {
+	if _, err := w.engine.MarkWorkerDead(trail.As(w.ctx, "", "mistaken"), "one"); err != nil {
 		t.Fatal(err)
 	}
 	if row, _ := w.registered("one"); !row.Alive && row.Reason != "mistaken" { // it may have registered again

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -244,7 +245,8 @@ func TestCrashTellsWhichTokensAreRepeated(t *testing.T) {
 		w.eventually("four tokens are heard", func() bool { return tail.seen.Load() == 4 })
 		w.start(runtime.Config{}, bind)
 		// Its session ends as that of a process that was killed, only sooner.
-		if _, err := w.engine.MarkSessionDead(w.ctx, id.Partition(), w.snapshot(id).Session, "killed"); err != nil {
+		if _, err := w.engine.MarkSessionDead(trail.As(w.ctx, "", "killed"), id.Partition(),
+			w.snapshot(id).Session); err != nil {
 			t.Fatal(err)
 		}
 		tail.want("a b c d [lease_expired>2] c d e", "a b c d e")

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // What doctor says of real servers: it loads nothing, and judges as an operator should.
@@ -64,7 +65,7 @@ func TestDoctor(t *testing.T) {
 			srv := testserver.Start(t, kind, testserver.AOF(),
 				testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
 			w := newEnv(t, srv.URL())
-			must.No(t, w.engine.FreezePartition(w.ctx, 2, "slot move"))
+			must.No(t, w.engine.FreezePartition(trail.As(w.ctx, "", "slot move"), 2))
 			code, checks := examined(w, "doctor --json")
 			want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.OK, "partitions": doctor.OK,
 				"frozen": doctor.Warn, "persistence": doctor.OK,

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // A frozen partition is moved key by key, under load, and nobody notices but by a pause. The leases outlive
@@ -40,7 +41,7 @@ func (w *env) move(l *load, p uint16) {
 	id := w.busy(l, p)
 	from := w.primary(p)
 	bell := engine.BellChannel(p, "one")
-	w.no(w.engine.FreezePartition(w.ctx, p, "slot move"))
+	w.no(w.engine.FreezePartition(trail.As(w.ctx, "", "slot move"), p))
 	before, err := invariant.Read(w.ctx, w.raw, p)
 	w.no(err)
 

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var auditScenarios = []scenario{
@@ -395,7 +396,7 @@ var auditScenarios = []scenario{
 	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *env) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), ids.UUID(id).String())
-		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "moving"), w.p))
 		w.unchanged("an audit of a frozen partition", func() {
 			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 			w.no(err)

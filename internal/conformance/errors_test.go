@@ -456,7 +456,7 @@ func (w *env) stage() staged {
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
-		call{"ff_mark_worker_dead", []string{proto, "w8", "reason"}},
+		call{"ff_mark_dead", []string{protoOf("op", "reason"), "worker", "w8"}},
 		call{"ff_list_workers", []string{proto, "", "10"}},
 		call{"ff_list_sessions", []string{proto, "", "10"}},
 		call{"ff_put_schedule", wirePut("another", "0", "", w.now()+1000, "definition", "in")},
@@ -497,9 +497,9 @@ func (w *env) stage() staged {
 		call{"ff_replay_execution", []string{proto, ids.UUID(ended).String(), uuid.NewString(), "drop", "1"}},
 		call{"ff_purge_execution", []string{proto, ids.UUID(ended).String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, ids.UUID(id).String(), k.session, uuid.NewString()}},
-		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
+		call{"ff_mark_dead", []string{protoOf("op", "reason"), "session", k.session}},
 		call{"ff_forward_ring", []string{proto, k.subscription}},
-		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
+		call{"ff_freeze_partition", []string{protoOf("op", "reason"), "1"}},
 		call{"ff_read_attempt_stream", []string{proto, ids.UUID(id).String(), "1"}},
 	)
 	calls = slices.Concat(calls, flows, gated)

@@ -487,7 +487,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		if f.r.IntN(3) > 0 {
 			return call{"ff_forward_ring", []string{proto, k.subscription}}
 		}
-		return call{"ff_mark_session_dead", []string{proto, k.session, "r"}}
+		return call{"ff_mark_dead", []string{protoOf("", "r"), "session", k.session}}
 	}
 	switch f.r.IntN(4) {
 	case 0:

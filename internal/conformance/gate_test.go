@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var gateScenarios = []scenario{
@@ -48,7 +49,7 @@ var gateScenarios = []scenario{
 		w.code(id, "R1f")
 		list := k.grants(5)
 		same(w, "granted again", len(list), 1)
-		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "test")
+		_, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "test"), w.p, k.session)
 		w.no(err)
 		w.settleTime()
 		s := w.code(id, "R1f")

@@ -188,7 +188,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "revoke another's":
 		return operator("ff_revoke_lease", "w9~9", request.String())
 	case "mark dead":
-		return call{"ff_mark_session_dead", []string{proto, f.Session, "reason"}}
+		return call{"ff_mark_dead", []string{protoOf("", "reason"), "session", f.Session}}
 	case "priority":
 		return operator("ff_change_priority", "5")
 	case "run now":

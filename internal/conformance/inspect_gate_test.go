@@ -3,6 +3,7 @@ package conformance
 import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 var inspectGateScenarios = []scenario{
@@ -16,7 +17,7 @@ var inspectGateScenarios = []scenario{
 		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered < 0 || p.Lag != 0 {
 			w.Errorf("outbox %+v, undelivered for %s, lag %s", p.Outbox, p.Undelivered, p.Lag)
 		}
-		w.no(w.e.FreezePartition(w.ctx, w.p, "look"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "look"), w.p))
 		_, err = w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
 		w.no(w.e.ThawPartition(w.ctx, w.p))

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // listing reads all pages of an index.
@@ -561,7 +562,7 @@ var inspectScenarios = []scenario{
 			!p.TickOverdue { // the session was due first
 			w.Fatalf("lag %s, overdue %v", lag, p.TickOverdue)
 		}
-		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "slot move"), w.p))
 		p = w.describe()
 		w.all("frozen", eq(p.Frozen, true), eq(p.FrozenReason, "slot move"), eq(p.Delayed.Count, 2))
 		_, err := w.e.Queues(w.ctx, w.p, "", 0)

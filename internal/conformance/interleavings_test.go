@@ -127,7 +127,7 @@ func passes(d time.Duration) move { return move{name: d.String() + " pass", cloc
 
 func kills(victim string) move {
 	return move{name: "kill " + victim, call: func(*actor) call {
-		return call{"ff_mark_session_dead", []string{proto, victim + "~s", "reason"}}
+		return call{"ff_mark_dead", []string{protoOf("op", "reason"), "session", victim + "~s"}}
 	}}
 }
 

@@ -311,7 +311,7 @@ var operatorScenarios = []scenario{
 		f := k.claim(2)[0].Fence
 		w.tick()
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
-		already, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "gone")
+		already, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "gone"), w.p, k.session)
 		w.no(err)
 		w.check()
 		same(w, "already", already, false)
@@ -328,7 +328,7 @@ var operatorScenarios = []scenario{
 		_, err = w.e.ClaimNext(w.ctx, k.request(1))
 		w.is(err, denied.LeaseExpired)
 		w.unchanged("again", func() {
-			already, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "gone")
+			already, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "gone"), w.p, k.session)
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -336,7 +336,7 @@ var operatorScenarios = []scenario{
 		for _, id := range ids {
 			w.code(id, "R1r")
 		}
-		_, err = w.e.MarkSessionDead(w.ctx, w.p, "w1~never", "gone")
+		_, err = w.e.MarkSessionDead(w.ctx, w.p, "w1~never")
 		w.is(err, denied.NoSession)
 	}},
 	{name: "an execution can be replayed from every end, a success only if forced", run: func(w *env) {
@@ -683,8 +683,8 @@ var operatorScenarios = []scenario{
 	{name: "a frozen partition changes nothing until it is thawed", run: func(w *env) {
 		x := w.state("A1")
 		before := w.digest("root")
-		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
-		w.no(w.e.FreezePartition(w.ctx, w.p, "twice"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "slot move"), w.p))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "twice"), w.p))
 		same(w, "reason", w.root()["frozen"], "slot move")
 		for name, call := range w.everyFencedCall(x.fence) {
 			w.unchanged(name, func() { w.is(call(), flowfabric.ErrPartitionFrozen) })

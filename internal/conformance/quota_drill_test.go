@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // drill does at random whatever can happen to work behind a quota, delivers late, twice and in any order, asks and
@@ -263,7 +264,7 @@ func (d *drill) die(k *asker) {
 	if k.number == 0 || d.r.IntN(4) > 0 {
 		return
 	}
-	_, err := d.e.MarkSessionDead(d.ctx, d.p, k.session, "drill")
+	_, err := d.e.MarkSessionDead(trail.As(d.ctx, "", "drill"), d.p, k.session)
 	d.no(err)
 	for id, f := range d.runs {
 		if f.Session == k.session {
@@ -279,7 +280,7 @@ func (d *drill) end() {
 	d.Helper()
 	for _, k := range d.workers {
 		if k.number > 0 {
-			_, err := d.e.MarkSessionDead(d.ctx, d.p, k.session, "drill")
+			_, err := d.e.MarkSessionDead(trail.As(d.ctx, "", "drill"), d.p, k.session)
 			d.no(err)
 		}
 	}

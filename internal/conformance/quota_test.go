@@ -200,7 +200,7 @@ var quotaScenarios = []scenario{
 		id := w.create(asking(flowfabric.QuotaGate(q)))
 		for what, back := range map[string]func(*worker, engine.Grant){
 			"session": func(k *worker, _ engine.Grant) {
-				_, err := g.e.MarkSessionDead(w.ctx, w.p, k.session, "test")
+				_, err := g.e.MarkSessionDead(trail.As(w.ctx, "", "test"), w.p, k.session)
 				w.no(err)
 				w.settleTime()
 			},
@@ -377,7 +377,7 @@ var quotaScenarios = []scenario{
 			"revoked": {func(c engine.Claim) { w.revoke(c.Fence.Execution) }, func(engine.Claim) {},
 				flowfabric.AttemptReclaim},
 			"of a dead worker": {func(c engine.Claim) {
-				_, err := g.e.MarkSessionDead(w.ctx, w.p, c.Fence.Session, "test")
+				_, err := g.e.MarkSessionDead(trail.As(w.ctx, "", "test"), w.p, c.Fence.Session)
 				w.no(err)
 			}, func(engine.Claim) { k = g.asker("w1") }, flowfabric.AttemptReclaim},
 		} {

@@ -397,7 +397,7 @@ var scheduleScenarios = []scenario{
 	}},
 	{name: "a frozen partition fires no schedule and loses no instant", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
-		w.no(w.e.FreezePartition(w.ctx, w.p, "r"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "r"), w.p))
 		w.unchanged("frozen", func() {
 			_, err := w.e.FireSchedule(w.ctx, w.firing(s, time.Second))
 			w.is(err, flowfabric.ErrPartitionFrozen)

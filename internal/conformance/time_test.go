@@ -385,10 +385,10 @@ var timeScenarios = []scenario{
 		neighbour := w.listen(engine.BellChannel(w.p, "w2"))
 		for what, leave := range map[string]func(k *worker) error{
 			"released":    func(*worker) error { _, err := w.e.Tick(w.ctx, w.p, name, true); return err },
-			"worker dead": func(*worker) error { _, err := w.e.MarkWorkerDead(w.ctx, name, ""); return err },
+			"worker dead": func(*worker) error { _, err := w.e.MarkWorkerDead(w.ctx, name); return err },
 			"session dead": func(k *worker) error {
 				_,
-					err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "")
+					err := w.e.MarkSessionDead(w.ctx, w.p, k.session)
 				return err
 			},
 		} {

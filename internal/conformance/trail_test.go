@@ -156,14 +156,37 @@ var trailScenarios = []scenario{
 				"\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
 			w.unchanged(given, func() {
 				same(w, given, w.fcall("ff_hold_execution", given, id).code, "invalid_input")
-				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1", "x").code, "invalid_input")
+				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1").code, "invalid_input")
 			})
 		}
 		same(w, "another protocol with a note", w.fcall("ff_hold_execution",
 			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id).code, "protocol_mismatch")
 	}},
+	{name: "what is frozen or declared dead keeps why and by whom as one text", run: func(w *env) {
+		long, cut := strings.Repeat("é", 127)+"a", strings.Repeat("é", 127)+"a "
+		for _, x := range []struct{ by, why, want string }{{"", "", ""}, {"anna", "", "by anna"},
+			{"", "it moves", "it moves"}, {"anna", "it moves", "it moves (by anna)"},
+			{strings.Repeat("b", 70), "x", "x (by " + strings.Repeat("b", 64) + ")"}, {"anna", long, cut},
+			{"", "a" + strings.Repeat("é", 300), "a" + strings.Repeat("é", 127)}} {
+			w.reset()
+			ctx, name := trail.As(w.ctx, x.by, x.why), w.homed("w")
+			w.register(name, "t")
+			k := w.worker(name)
+			k.one(w.create())
+			_, err := w.e.MarkWorkerDead(ctx, name)
+			w.no(err)
+			_, err = w.e.MarkSessionDead(ctx, w.p, k.session)
+			w.no(err)
+			w.no(w.e.FreezePartition(ctx, w.p))
+			p, err := w.e.DescribePartition(w.ctx, w.p)
+			w.no(err)
+			w.no(w.e.ThawPartition(w.ctx, w.p))
+			w.check()
+			w.all("why", eq(w.lone().Reason, x.want), eq(w.sessions()[0].Reason, x.want), eq(p.FrozenReason, x.want))
+		}
+	}},
 	{name: "who freezes a partition is noted", run: func(w *env) {
-		w.no(w.e.FreezePartition(w.noted("r1", "freeze"), w.p, "it moves"))
+		w.no(w.e.FreezePartition(w.noted("r1", "freeze"), w.p))
 		w.no(w.e.ThawPartition(w.noted("r2", "thaw"), w.p))
 		w.check()
 		sameList(w, "notes", w.notes(), "thaw|x|anna|api 192.0.2.1|a b|7", "freeze|x|anna|api 192.0.2.1|a b|7")

@@ -168,7 +168,7 @@ var whyStateScenarios = []scenario{
 		k := w.worker("w2")
 		k.one(x.id)
 		w.says(w.why(x.id), explain.WhyActive, "ends it failed", "reclaimed 1 time")
-		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "host is gone")
+		_, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "host is gone"), w.p, k.session)
 		w.no(err)
 		w.says(w.why(x.id), explain.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`,
 			"max_reclaims_exceeded")
@@ -178,7 +178,7 @@ var whyStateScenarios = []scenario{
 
 		w.reset()
 		y := w.state("A1")
-		_, err = w.e.MarkSessionDead(w.ctx, w.p, y.fence.Session, "")
+		_, err = w.e.MarkSessionDead(w.ctx, w.p, y.fence.Session)
 		w.no(err)
 		w.says(w.why(y.id), explain.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 10")
 		w.settleTime()
@@ -409,13 +409,13 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(x.id), explain.WhyNotFound)
 
 		y := w.state("R1f")
-		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "moving slot 7"), w.p))
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, `frozen because of "moving slot 7"`,
 			"not even whether there is one", "thaws", "flowfabric thaw")
 		w.says(w.why(mint.ID(w.p)), explain.WhyPartitionFrozen, "not even whether there is one")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
-		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
+		w.no(w.e.FreezePartition(w.ctx, w.p))
 		w.says(w.why(y.id), explain.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.set("DEL", string(w.k)) // the next call boots it again

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // joins registers a worker that takes kind k from the lane default, unless info says otherwise. It returns its name.
@@ -102,7 +103,7 @@ var whyWorkerScenarios = []scenario{
 		w.worker(name).one(last)
 		w.says(w.why(last), explain.WhyActive, `"`+name+`"`)
 
-		_, err := w.e.MarkWorkerDead(w.ctx, other, "gone")
+		_, err := w.e.MarkWorkerDead(trail.As(w.ctx, "", "gone"), other)
 		w.no(err)
 		w.counts(w.why(first), 1, 1)
 		w.advance(ttl)
@@ -142,7 +143,7 @@ var whyWorkerScenarios = []scenario{
 		w.counts(e, -1, -1)
 		w.leaves(name)
 		elsewhere := (w.p + 1) % partitions
-		w.no(w.e.FreezePartition(w.ctx, elsewhere, "moved"))
+		w.no(w.e.FreezePartition(trail.As(w.ctx, "", "moved"), elsewhere))
 		e = w.why(id)
 		w.says(e, explain.WhyWaitingUnlisted, "the list of workers could not be read")
 		w.joins("able", nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes
@@ -128,13 +129,13 @@ var registryScenarios = []scenario{
 		}},
 	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *env) {
 		name := w.homed("w")
-		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
+		_, err := w.e.MarkWorkerDead(trail.As(w.ctx, "", "gone"), name)
 		w.is(err, denied.NoWorker)
 		w.register(name, "t1")
 		k := w.worker(name)
 		f := k.one(w.create()).Fence
 		for _, want := range []bool{false, true} {
-			already, err := w.e.MarkWorkerDead(w.ctx, name, "does not answer")
+			already, err := w.e.MarkWorkerDead(trail.As(w.ctx, "", "does not answer"), name)
 			w.no(err)
 			same(w, "already", already, want)
 			row := w.lone()
@@ -146,7 +147,7 @@ var registryScenarios = []scenario{
 		same(w, "who lives registers again", w.register(name, "t1").Renewed, false)
 		row := w.lone()
 		w.all("row", eq(row.Alive, true), eq(row.Dead, false), eq(row.Reason, ""))
-		_, err = w.e.MarkWorkerDead(w.ctx, name, "")
+		_, err = w.e.MarkWorkerDead(w.ctx, name)
 		w.no(err)
 		same(w, "another takes the name", w.register(name, "t2").Renewed, false)
 	}},
@@ -262,7 +263,7 @@ var registryScenarios = []scenario{
 		a.claim(1)
 		b.claim(2)
 		c.claim(3)
-		_, err := w.e.MarkSessionDead(w.ctx, w.p, b.session, "asked to")
+		_, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "asked to"), w.p, b.session)
 		w.no(err)
 		w.advance(ttl / 2)
 		type row struct {
@@ -291,7 +292,7 @@ var registryScenarios = []scenario{
 		same(w, "renewed", w.register(name, "t").Renewed, true)
 		_, err := w.e.LeaveWorker(w.ctx, name, "t")
 		w.no(err)
-		_, err = w.e.MarkWorkerDead(w.ctx, other, "")
+		_, err = w.e.MarkWorkerDead(w.ctx, other)
 		w.no(err)
 	}},
 }

@@ -71,7 +71,7 @@ var furtherWrites = []write{
 	}},
 	{"thaw", func(w *env, s staged) call {
 		w.set("HSET", string(w.k), "frozen", "reason")
-		return s.with("ff_freeze_partition", 1, "0", 2, "")
+		return s.with("ff_freeze_partition", 1, "0")
 	}},
 	{"audit executions", func(w *env, s staged) call {
 		w.set("ZREM", w.k.Alarms(), ids.UUID(s.fence.Execution).String())

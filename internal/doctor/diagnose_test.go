@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -52,7 +53,7 @@ func TestDiagnose(t *testing.T) {
 			e, err := engine.Open(t.Context(), cfg)
 			must.No(t, err)
 			defer e.Close()
-			must.No(t, e.FreezePartition(t.Context(), 1, "moving"))
+			must.No(t, e.FreezePartition(trail.As(t.Context(), "", "moving"), 1))
 			d, err := Diagnose(t.Context(), cfg)
 			if err != nil || d.Nodes[0].Library != OwnLibrary() {
 				t.Errorf("library %+v, want %+v, %v", d.Nodes[0].Library, OwnLibrary(), err)
@@ -317,7 +318,7 @@ func TestDiagnoseWork(t *testing.T) {
 			register("able", flowfabric.WorkerInfo{Namespaces: []string{"other", "*"}, Lanes: []string{"default"},
 				Kinds: []string{"render"}, Capabilities: []string{"gpu"}})
 			unserved()
-			if _, err := e.MarkWorkerDead(t.Context(), "weak", "gone"); err != nil {
+			if _, err := e.MarkWorkerDead(trail.As(t.Context(), "", "gone"), "weak"); err != nil {
 				t.Fatal(err)
 			}
 			unserved(mail)

@@ -103,12 +103,10 @@ func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID,
 		Request: uuid.NewString()})
 }
 
-// MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
-// what it holds. reason is cut to 256 bytes. already: it was dead. denied.NoSession.
-func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session,
-	reason string) (already bool, err error) {
-	return e.settled(ctx, partition,
-		wire.MarkSessionDead{Session: session, Reason: cut(reason, limits.MaxDeadReason)})
+// MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_dead.lua): the tick requeues what it
+// holds. Why and by whom, as the note of ctx says, is kept in 256 bytes. already: it was dead. denied.NoSession.
+func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session string) (already bool, err error) {
+	return e.settled(ctx, partition, wire.MarkDead{What: "session", Name: session})
 }
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
@@ -132,10 +130,10 @@ func (e *Engine) ForwardRing(ctx context.Context, partition uint16, subscription
 
 // FreezePartition refuses every call to a partition with ErrPartitionFrozen until ThawPartition, so that its slot can
 // be moved key by key (lua/system/ff_freeze_partition.lua). Leases go on running out: a freeze that is shorter than
-// the shortest lease loses none. Freezing twice is no error.
-func (e *Engine) FreezePartition(ctx context.Context, partition uint16, reason string) error {
-	_, err := e.settled(ctx, partition,
-		wire.FreezePartition{Frozen: true, Reason: cut(reason, limits.MaxDeadReason)})
+// the shortest lease loses none. Why and by whom, as the note of ctx says, is kept in 256 bytes. Freezing twice is no
+// error.
+func (e *Engine) FreezePartition(ctx context.Context, partition uint16) error {
+	_, err := e.settled(ctx, partition, wire.FreezePartition{Frozen: true})
 	return err
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -156,11 +155,10 @@ func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (alrea
 }
 
 // MarkWorkerDead gives a worker instance up: its name is free, and its row says so
-// (lua/worker/ff_mark_worker_dead.lua). What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is
-// cut to 256 bytes. already: it was given up before. denied.NoWorker.
-func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
-	return e.settled(ctx, e.registryOf(instance),
-		wire.MarkWorkerDead{Instance: instance, Reason: cut(reason, limits.MaxDeadReason)})
+// (lua/worker/ff_mark_dead.lua). What it holds goes with its sessions, see [Engine.MarkSessionDead]. Why and by whom,
+// as the note of ctx says, is kept in 256 bytes. already: it was given up before. denied.NoWorker.
+func (e *Engine) MarkWorkerDead(ctx context.Context, instance string) (already bool, err error) {
+	return e.settled(ctx, e.registryOf(instance), wire.MarkDead{What: "worker", Name: instance})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // rig is a keeper on a real server, behind a proxy that can lose answers, and an engine that sees it directly.
@@ -220,7 +221,7 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	}
 	revoked.Release()
 
-	if _, err := r.direct.MarkSessionDead(r.ctx, 0, others[0].Fence().Session, "test"); err != nil {
+	if _, err := r.direct.MarkSessionDead(trail.As(r.ctx, "", "test"), 0, others[0].Fence().Session); err != nil {
 		t.Fatal(err)
 	}
 	r.keeper.RenewNow(0)

@@ -230,7 +230,7 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply {
 			return p.Revoke(c.ID, c.Session, c.request())
 		}, nil},
-	"mark dead": {"ff_mark_session_dead", func(c call) []string { return []string{c.Session, c.Value} },
+	"mark dead": {"ff_mark_dead", func(c call) []string { return []string{"session", c.Session} },
 		func(p *model.Partition, c call) model.Reply { return p.MarkDead(c.Session, c.Value) }, nil},
 	"renew": {"ff_session_renew", func(c call) []string {
 		return []string{c.Session, text(c.Number), strconv.FormatUint(c.Number2, 10)}
@@ -312,6 +312,8 @@ func (c call) asked() (by, why string) {
 		return c.Cancel.By, c.Cancel.Reason
 	case "replay":
 		return c.Replay.By, c.Replay.Reason
+	case "mark dead":
+		return "", c.Value
 	case "resume":
 		q := c.usual().Resume
 		return q.By, q.Why

@@ -429,7 +429,7 @@ func (x *flows) do(what string) {
 		x.time(int64(x.r.IntN(4)) * int64(x.r.IntN(8_000)))
 	case "die":
 		if h := x.holders[x.r.IntN(len(x.holders))]; x.chance(30) && h.number > 0 {
-			_, err := x.s.e.MarkSessionDead(x.ctx, partition, h.session, "test")
+			_, err := x.s.e.MarkSessionDead(trail.As(x.ctx, "", "test"), partition, h.session)
 			x.no(err)
 			x.say("session %s is dead", h.session)
 			h.dead = true

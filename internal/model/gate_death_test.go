@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs:
@@ -161,7 +162,7 @@ func (x *death) recover(first *life, after int, how string) {
 	case "its session is dead":
 		if after > 0 {
 			for range 2 {
-				_, err := x.s.e.MarkSessionDead(x.ctx, partition, first.session, "test")
+				_, err := x.s.e.MarkSessionDead(trail.As(x.ctx, "", "test"), partition, first.session)
 				x.no(err)
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was
@@ -646,7 +647,7 @@ func (x *gateRun) operate() {
 		x.say("unhold %s: %v", id, err)
 	case 5:
 		if w := x.workers[x.r.IntN(len(x.workers))]; w.number > 0 {
-			_, err = x.e.MarkSessionDead(x.ctx, w.partition, w.session, "test")
+			_, err = x.e.MarkSessionDead(trail.As(x.ctx, "", "test"), w.partition, w.session)
 			x.say("session of worker %d is dead: %v", w.n, err)
 			x.did["dead"]++
 		}

@@ -193,8 +193,8 @@ func (x *pair) shut(why model.Gate, c call) {
 	x.t.Helper()
 	before, key := x.past, root
 	freeze := func(on string) {
-		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(limits.Protocol), on,
-			"moved"); err != nil || code != model.OK {
+		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(limits.Protocol),
+			on); err != nil || code != model.OK {
 			x.t.Fatalf("freeze %s: %s %v", on, code, err)
 		}
 	}

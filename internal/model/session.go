@@ -146,7 +146,7 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if badSession(session) || len(reason) > limits.MaxDeadReason {
+	if badSession(session) {
 		return answer("invalid_input")
 	}
 	s := p.Sessions[session]
@@ -154,12 +154,12 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 	case s == nil:
 		return answer("session_not_found")
 	case s.Dead:
-		return answer(Already, "dead")
+		return answer(Already)
 	}
-	s.Dead, s.Look, s.Why = true, min(s.Expires, p.Now), reason
+	s.Dead, s.Look, s.Why = true, min(s.Expires, p.Now), reason[:min(len(reason), limits.MaxDeadReason)]
 	if instance, _, _ := strings.Cut(session, "~"); instance == p.Owner {
 		p.vacate()
 	}
 	p.need(p.Now)
-	return answer(OK, "dead", number(len(p.holds(session, 0))))
+	return answer(OK, number(len(p.holds(session, 0))))
 }

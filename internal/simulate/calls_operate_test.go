@@ -100,7 +100,10 @@ func (w *world) revoke(who string, id flowfabric.ExecutionID) error {
 }
 
 func (w *world) resume(who string, id flowfabric.ExecutionID, q engine.ResumeRequest) error {
-	return w.asked(who, "resumes", id, func() (bool, error) { return w.e.ResumeExecution(trail.As(w.ctx, who, ""), id, q) })
+	return w.asked(who, "resumes", id, func() (bool, error) {
+		return w.e.ResumeExecution(trail.As(w.ctx, who, ""),
+			id, q)
+	})
 }
 
 func (w *world) tag(who string, id flowfabric.ExecutionID, value string) error {
@@ -123,7 +126,7 @@ func (w *world) replay(who string, id flowfabric.ExecutionID, q engine.Replay) e
 
 func (w *world) kill(who string, p uint16, session string) error {
 	return w.call(p, who, fmt.Sprintf("declares %s dead in %d", session, p), func() (string, error) {
-		return already(w.e.MarkSessionDead(w.ctx, p, session, "simulated"))
+		return already(w.e.MarkSessionDead(trail.As(w.ctx, "", "simulated"), p, session))
 	})
 }
 

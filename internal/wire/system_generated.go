@@ -70,13 +70,12 @@ func (x *ConfigureReply) Read(r *Reader) {
 // partition_frozen while its slot is moved key by key, or thaws it. Leases go on running out meanwhile.
 type FreezePartition struct {
 	Frozen bool
-	Reason string // 0..256 bytes
 }
 
 func (FreezePartition) Function() string { return "ff_freeze_partition" }
 
 func (a FreezePartition) Append(to []string) []string {
-	to = append(to, flag(a.Frozen), a.Reason)
+	to = append(to, flag(a.Frozen))
 	return to
 }
 

@@ -91,56 +91,33 @@ func (x *LeaveWorkerReply) Read(r *Reader) {
 	r.Fixed("left")
 }
 
-// MarkSessionDead is a call of ff_mark_session_dead, declares a worker's session dead before it expires, so that
-// the tick requeues what it holds at once. If the worker owns the tick, it loses it, and another process is asked
-// for it. The worker, if it lives, is woken and finds every write refused.
-type MarkSessionDead struct {
-	Session string // 1..64 bytes
-	Reason  string // 0..256 bytes
+// MarkDead is a call of ff_mark_dead, an operator gives a worker instance up, or one session. The name of an
+// instance is free, and its row says dead until it is forgotten; what it holds is its sessions' affair. A session
+// ends before it expires: the tick requeues what it holds at once, and the worker, if it lives, is woken and finds
+// every write refused. Either loses this partition's tick, and another process is asked for it. An instance that
+// lives registers again.
+type MarkDead struct {
+	What string // worker|session
+	Name string // 1..64 bytes
 }
 
-func (MarkSessionDead) Function() string { return "ff_mark_session_dead" }
+func (MarkDead) Function() string { return "ff_mark_dead" }
 
-func (a MarkSessionDead) Append(to []string) []string {
-	to = append(to, a.Session, a.Reason)
+func (a MarkDead) Append(to []string) []string {
+	to = append(to, a.What, a.Name)
 	return to
 }
 
-// MarkSessionDeadReply is the answer to [MarkSessionDead].
-type MarkSessionDeadReply struct {
+// MarkDeadReply is the answer to [MarkDead].
+type MarkDeadReply struct {
 	Held int
 }
 
-func (x *MarkSessionDeadReply) Read(r *Reader) {
+func (x *MarkDeadReply) Read(r *Reader) {
 	if r.Already {
-		r.Fixed("dead")
 		return
 	}
-	r.Fixed("dead")
 	x.Held = r.Int()
-}
-
-// MarkWorkerDead is a call of ff_mark_worker_dead, an operator gives a worker instance up: its name is free, and
-// its row says dead until it is forgotten. What it holds is its sessions' affair (ff_mark_session_dead). It loses
-// this partition's tick, and another process is asked for it. One that lives registers again.
-type MarkWorkerDead struct {
-	Instance string // 1..48 bytes
-	Reason   string // 0..256 bytes
-}
-
-func (MarkWorkerDead) Function() string { return "ff_mark_worker_dead" }
-
-func (a MarkWorkerDead) Append(to []string) []string {
-	to = append(to, a.Instance, a.Reason)
-	return to
-}
-
-// MarkWorkerDeadReply is the answer to [MarkWorkerDead].
-type MarkWorkerDeadReply struct {
-}
-
-func (x *MarkWorkerDeadReply) Read(r *Reader) {
-	r.Fixed("dead")
 }
 
 // RegisterWorker is a call of ff_register_worker, says that a worker instance is there, for a ttl, and what it is;

@@ -3,13 +3,9 @@
 function decode.ff_freeze_partition(argv)
   local q = {
     frozen = argv[2] == '1',
-    reason = argv[3],
   }
   if not q.frozen and argv[2] ~= '0' then
     return nil, reply.err('invalid_input', 'frozen: 0 or 1')
-  end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
   end
   return q
 end

@@ -24,30 +24,16 @@ function decode.ff_leave_worker(argv)
   return q
 end
 
-function decode.ff_mark_session_dead(argv)
+function decode.ff_mark_dead(argv)
   local q = {
-    session = argv[2],
-    reason = argv[3],
+    what = argv[2],
+    name = argv[3],
   }
-  if not q.session or #q.session > 64 or #q.session < 1 then
-    return nil, reply.err('invalid_input', 'session: 1..64 bytes')
+  if q.what ~= 'worker' and q.what ~= 'session' then
+    return nil, reply.err('invalid_input', 'what: worker or session')
   end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
-  end
-  return q
-end
-
-function decode.ff_mark_worker_dead(argv)
-  local q = {
-    instance = argv[2],
-    reason = argv[3],
-  }
-  if not args.name(q.instance, 48) then
-    return nil, reply.err('invalid_input', 'instance: 1..48 bytes of printable ASCII without braces')
-  end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
+  if not q.name or #q.name > 64 or #q.name < 1 then
+    return nil, reply.err('invalid_input', 'name: 1..64 bytes')
   end
   return q
 end

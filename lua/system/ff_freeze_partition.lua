@@ -2,7 +2,7 @@
 -- moved key by key, or thaws it. Leases go on running out meanwhile.
 -- Flags:   allow-oom
 -- Go:      Engine.FreezePartition
--- Args:    protocol frozen:flag reason:bytes(256)
+-- Args:    protocol frozen:flag
 -- Replies: OK frozen:flag; ALREADY_SATISFIED frozen:flag
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_freeze_partition(k, argv)
@@ -15,7 +15,7 @@ local function ff_freeze_partition(k, argv)
   if refused then return refused end
   if q.frozen == (h[2] and true or false) then return reply.already(argv[2]) end
   if q.frozen then
-    redis.call('HSET', k[1], 'frozen', q.reason)
+    redis.call('HSET', k[1], 'frozen', trail.words({ note = note }, 256))
   else
     redis.call('HDEL', k[1], 'frozen')
   end
