@@ -43,6 +43,15 @@ func protoOf(by, why string) string {
 	return proto + trail.Of(trail.As(context.Background(), by, why))
 }
 
+// unnoted are arguments without the note behind the protocol number.
+func unnoted(args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	number, _, _ := strings.Cut(args[0], "\x1f")
+	return append([]string{number}, args[1:]...)
+}
+
 // ttl is the lease of a test worker. The clock of a scenario stands still until advance moves it, so no lease runs
 // out on a slow machine.
 const ttl = 30 * time.Second

@@ -224,7 +224,7 @@ var errorScenarios = []scenario{
 		w.no(err)
 		known := functionsByName()
 		for _, c := range s.calls {
-			values, err := contract.Decode(known[c.name].Args, c.args)
+			values, err := contract.Decode(known[c.name].Args, unnoted(c.args))
 			w.no(err)
 			at := slices.IndexFunc(values, func(v contract.Value) bool {
 				return v.Slot.Name == "id" && v.Slot.Type.Name == "id"
@@ -282,7 +282,7 @@ var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e
 // it is refused, and what is wrong is named. It tells whether nothing was done.
 func (w *env) unfit(h contract.Function, c call) (whole bool) {
 	w.Helper()
-	values, err := contract.Decode(h.Args, c.args)
+	values, err := contract.Decode(h.Args, unnoted(c.args))
 	w.no(err)
 	before := w.fingerprintFor(c.name)
 	whole = true
@@ -295,7 +295,7 @@ func (w *env) unfit(h contract.Function, c call) (whole bool) {
 		for _, g := range slices.Concat(hostile, beyond(v.Slot.Type)) {
 			args := slices.Clone(c.args)
 			args[v.At] = g
-			if _, err := contract.Decode(h.Args, args); err == nil {
+			if _, err := contract.Decode(h.Args, unnoted(args)); err == nil {
 				continue // it may be so
 			}
 			told, all := w.refusal(c.name, args)
@@ -312,7 +312,7 @@ func (w *env) unfit(h contract.Function, c call) (whole bool) {
 		}
 	}
 	for at := range c.args {
-		if _, err := contract.Decode(h.Args, c.args[:at]); err == nil {
+		if _, err := contract.Decode(h.Args, unnoted(c.args[:at])); err == nil {
 			continue
 		}
 		told, all := w.refusal(c.name, c.args[:at])
@@ -456,7 +456,7 @@ func (w *env) stage() staged {
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
-		call{"ff_mark_dead", []string{protoOf("op", "reason"), "worker", "w8"}},
+		call{"ff_mark_dead", []string{proto, "worker", "w8"}},
 		call{"ff_list_workers", []string{proto, "", "10"}},
 		call{"ff_list_sessions", []string{proto, "", "10"}},
 		call{"ff_put_schedule", wirePut("another", "0", "", w.now()+1000, "definition", "in")},
@@ -497,9 +497,9 @@ func (w *env) stage() staged {
 		call{"ff_replay_execution", []string{proto, ids.UUID(ended).String(), uuid.NewString(), "drop", "1"}},
 		call{"ff_purge_execution", []string{proto, ids.UUID(ended).String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, ids.UUID(id).String(), k.session, uuid.NewString()}},
-		call{"ff_mark_dead", []string{protoOf("op", "reason"), "session", k.session}},
+		call{"ff_mark_dead", []string{proto, "session", k.session}},
 		call{"ff_forward_ring", []string{proto, k.subscription}},
-		call{"ff_freeze_partition", []string{protoOf("op", "reason"), "1"}},
+		call{"ff_freeze_partition", []string{proto, "1"}},
 		call{"ff_read_attempt_stream", []string{proto, ids.UUID(id).String(), "1"}},
 	)
 	calls = slices.Concat(calls, flows, gated)

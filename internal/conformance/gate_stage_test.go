@@ -243,7 +243,7 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(s.granted))},
 		{"ff_read_outbox", []string{proto, ""}},
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
-		{"ff_attach", []string{protoOf("me", ""), "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "set"}},
+		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "set"}},
 		{"ff_read_gates", []string{proto}},
 		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String()}},
 		{"ff_unhold_execution", []string{proto, ids.UUID(s.paused).String()}},

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // moment is where a call is disturbed.
@@ -48,7 +50,7 @@ var lostScenarios = []scenario{
 				for _, m := range []moment{lostBefore, lostReply, lostTwice} {
 					rewind()
 					line.arm(c.name, m)
-					send := func() ([]string, error) { return e.Make(w.ctx, w.seat(c.name), c) }
+					send := func() ([]string, error) { return e.Make(w.notedBy(c), w.seat(c.name), c) }
 					slots, err := send()
 					if slices.Contains(oneTry, c.name) && errors.Is(err, flowfabric.ErrTransport) {
 						slots, err = link.Persist(w.ctx, time.Minute, send)
@@ -86,6 +88,15 @@ var byServer = []string{":f:", ":outbox", ":br:"}
 // Function and Append make a call one of package wire.
 func (c call) Function() string            { return c.name }
 func (c call) Append(to []string) []string { return append(to, c.args[1:]...) }
+
+// notedBy is a context with the note of a call.
+func (w *env) notedBy(c call) context.Context {
+	_, note, _ := strings.Cut(c.args[0], "\x1f")
+	if n, ok := trail.Parse(note); ok {
+		return trail.With(w.ctx, n)
+	}
+	return w.ctx
+}
 
 // notices are what the outbox holds, without the ids that the server gives.
 func (w *env) notices() string {

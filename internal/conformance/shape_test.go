@@ -36,10 +36,7 @@ func (w *env) shaped(name string, args []string, a answer) {
 	refused := slices.ContainsFunc(a.slots, func(slot string) bool {
 		return strings.HasPrefix(slot, "-") || slot == "refused" // by a schedule that fires
 	})
-	plain := slices.Clone(args) // a note behind the protocol number is none of its arguments
-	if len(plain) > 0 {
-		plain[0], _, _ = strings.Cut(args[0], "\x1f")
-	}
+	plain := unnoted(args) // a note behind the protocol number is none of its arguments
 	values, err := contract.Decode(f.Args, plain)
 	if err != nil && !w.hostile && !refused {
 		w.Errorf("the arguments of %s are not what its header says: %v", name, err)
