@@ -502,10 +502,10 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_set_tags", "ff_list_executions", "ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token",
 		"ff_resume_execution", "ff_freeze_partition", "ff_mark_dead", "ff_audit_executions", "ff_audit_index",
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
-		"ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
+		"ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
 		"ff_list_sessions", "ff_explain_execution", "ff_set_feed",
-		"ff_put_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
-		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_hold_execution", "ff_unhold_execution",
+		"ff_put_budget", "ff_list_gates", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
+		"ff_remove_quota", "ff_attach", "ff_read_gates", "ff_hold_execution",
 		"ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

@@ -17,7 +17,6 @@ import (
 
 const (
 	holdTTL    = 10 * time.Second // a hold is good: as long as a grant, and as long again
-	heldTTL    = 10 * time.Minute // one that its execution's partition vouched for
 	askTimeout = 1500 * time.Millisecond
 	// releaseTimeout bounds the call that gives back what does not run, also when the caller has gone.
 	releaseTimeout = 2 * time.Second
@@ -36,7 +35,7 @@ type Engine interface {
 	Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
 		holds []engine.Hold) (engine.Admitted, error)
 	CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]engine.HoldState, error)
-	SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+	SettleHolds(ctx context.Context, name string, holds []string,
 		states []engine.HoldState) (freed int, wake []engine.Waiter, err error)
 	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
 		grants []engine.Grant) ([]engine.Answer, []engine.Claim, error)
@@ -371,7 +370,7 @@ func (p *pass) clear(ctx context.Context, quota string, suspects []string) (free
 	if len(texts) == 0 {
 		return 0
 	}
-	freed, waiters, err := p.cfg.Engine.SettleHolds(ctx, quota, heldTTL, texts, states)
+	freed, waiters, err := p.cfg.Engine.SettleHolds(ctx, quota, texts, states)
 	if err != nil {
 		return 0
 	}

@@ -43,10 +43,10 @@ func (p *process) CheckHolds(ctx context.Context, partition uint16,
 	return states, err
 }
 
-func (p *process) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+func (p *process) SettleHolds(ctx context.Context, name string, holds []string,
 	states []engine.HoldState) (freed int, wake []engine.Waiter, err error) {
 	err = p.around("SettleHolds",
-		func() (e error) { freed, wake, e = p.Engine.SettleHolds(ctx, name, ttl, holds, states); return e })
+		func() (e error) { freed, wake, e = p.Engine.SettleHolds(ctx, name, holds, states); return e })
 	return freed, wake, err
 }
 

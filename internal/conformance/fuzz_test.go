@@ -469,7 +469,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 0:
 		return call{"ff_change_priority", []string{proto, id, strconv.Itoa(f.r.IntN(4))}}
 	case 1:
-		return call{"ff_set_tags", []string{proto, id, "1", "t.x" + strconv.Itoa(f.r.IntN(2)),
+		return call{"ff_set_tags", []string{proto, id, "execution", "1", "t.x" + strconv.Itoa(f.r.IntN(2)),
 			strconv.Itoa(f.r.IntN(3)), "1", "t.x" + strconv.Itoa(f.r.IntN(2))}}
 	case 2, 3:
 		f.requests = append(f.requests, uuid.NewString())

@@ -96,7 +96,7 @@ var attachScenarios = []scenario{
 		g.admit(q, 1, list...)
 		hold := holdOf(list[0]).String()
 		for _, verdict := range []string{"3", "", "held", "01"} {
-			_, _, err := g.e.SettleHolds(w.ctx, q, time.Minute, []string{hold, hold},
+			_, _, err := g.e.SettleHolds(w.ctx, q, []string{hold, hold},
 				[]engine.HoldState{engine.HoldGone, engine.HoldState(verdict)})
 			w.is(err, flowfabric.ErrInvalidInput)
 		}

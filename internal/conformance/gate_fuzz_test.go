@@ -54,9 +54,9 @@ func (f *fuzzer) gate(k *worker) call {
 	}
 	switch f.r.IntN(7) {
 	case 0, 1:
-		return call{"ff_hold_execution", []string{proto, ids.UUID(id).String()}}
+		return call{"ff_hold_execution", []string{proto, ids.UUID(id).String(), "1"}}
 	case 2, 3:
-		return call{"ff_unhold_execution", []string{proto, ids.UUID(id).String()}}
+		return call{"ff_hold_execution", []string{proto, ids.UUID(id).String(), "0"}}
 	case 4:
 		return call{"ff_set_share",
 			[]string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}

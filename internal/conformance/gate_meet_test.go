@@ -27,8 +27,8 @@ var (
 			[]string{"1", "1", "1", "4000", "quota q cap", "0"})}
 	}}
 	opens   = move{name: "open", call: func(*actor) call { return call{"ff_open_route", []string{proto, "1", "1"}} }}
-	pauses  = operating("ff_hold_execution")
-	unpause = operating("ff_unhold_execution")
+	pauses  = operating("ff_hold_execution", "1")
+	unpause = operating("ff_hold_execution", "0")
 )
 
 var gateMeetings = []meeting{
@@ -75,7 +75,7 @@ func (w *env) finishGated(z *actor) {
 	w.Helper()
 	for id, core := range cores(w.dump()) {
 		if strings.HasPrefix(core["s"], "R4") {
-			w.must("ff_unhold_execution", proto, id)
+			w.must("ff_hold_execution", proto, id, "0")
 		}
 	}
 	for {

@@ -19,9 +19,8 @@ import (
 var (
 	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage",
 		"ff_adjust_budget", "ff_reset_budget", "ff_release_usage", "ff_check_budgets", "ff_read_budget",
-		"ff_list_budgets"}
-	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_release_holds", "ff_settle_holds",
-		"ff_read_quota", "ff_list_quotas"}
+		"ff_list_gates"}
+	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_settle_holds", "ff_read_quota"}
 )
 
 // beside makes the partitions of budgets and of quotas that have the number of the scenario's own, empty. Until the
@@ -227,15 +226,14 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_release_usage", []string{proto, "1", s.budget, spenderText(s.spender), "asked", "0"}},
 		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", ids.UUID(s.spender).String()}},
 		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
-		{"ff_list_budgets", []string{proto, "", "10"}},
+		{"ff_list_gates", []string{proto, "budgets", "", "10"}},
 		{"ff_remove_budget", []string{proto, s.budget}},
 		{"ff_put_quota", []string{proto, w.gateName("further"), "", "for tests", "10", "60000", "2", "1000"}},
 		{"ff_put_quota", []string{proto, s.quota, "1", "", "20", "60000", "2", "0"}},
 		{"ff_admit", []string{proto, s.quota, p, closed, "10000", "1", holdText(s.granted)}},
-		{"ff_release_holds", []string{proto, "1", s.quota, holdText(s.active), "0"}},
-		{"ff_settle_holds", []string{proto, s.quota, "600000", "1", holdText(s.active), "1"}},
+		{"ff_settle_holds", []string{proto, "1", s.quota, holdText(s.active), "2"}},
+		{"ff_settle_holds", []string{proto, "1", s.quota, holdText(s.active), "1"}},
 		{"ff_read_quota", []string{proto, s.quota, "10", "10"}},
-		{"ff_list_quotas", []string{proto, "", "10"}},
 		{"ff_remove_quota", []string{proto, s.quota}},
 		{"ff_claim_granted", slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted))},
 		{"ff_release_grant", back},
@@ -245,8 +243,8 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
 		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "set"}},
 		{"ff_read_gates", []string{proto}},
-		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String()}},
-		{"ff_unhold_execution", []string{proto, ids.UUID(s.paused).String()}},
+		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String(), "1"}},
+		{"ff_hold_execution", []string{proto, ids.UUID(s.paused).String(), "0"}},
 		{"ff_set_share", []string{proto, "default", "default", "5"}},
 	}
 }

@@ -196,7 +196,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "set delay":
 		return operator("ff_set_delay", "5000", request.String())
 	case "tags":
-		return operator("ff_set_tags", "1", "a.b", "c", "0")
+		return operator("ff_set_tags", "execution", "1", "a.b", "c", "0")
 	case "replay":
 		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "keep", "0")
 	case "replay forced":
@@ -292,9 +292,9 @@ func (w *env) goldenCall(name string, x placed) call {
 		_, grant := x.asking(f)
 		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(grant))}
 	case "pause":
-		return operator("ff_hold_execution")
+		return operator("ff_hold_execution", "1")
 	case "unpause":
-		return operator("ff_unhold_execution")
+		return operator("ff_hold_execution", "0")
 	case "read signals":
 		return operator("ff_read_signals", x.waitpoint.ID.String(), "0")
 	}

@@ -487,7 +487,7 @@ var operatorScenarios = []scenario{
 		w.unchanged("a bad key", func() {
 			for _, key := range []string{"", "a", "A.b", "a.", ".a", "a..b", "a.b-c", strings.Repeat("a", 63) + ".b"} {
 				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), denied.TagKey)
-				a := w.fcall("ff_set_tags", proto, ids.UUID(id).String(), "1", key, "v", "0")
+				a := w.fcall("ff_set_tags", proto, ids.UUID(id).String(), "execution", "1", key, "v", "0")
 				same(w, "code", a.code, "invalid_tag_key")
 			}
 			w.is(w.e.SetTags(w.ctx, id, map[string]string{"a.b": strings.Repeat("v", 257)}, nil),

@@ -238,7 +238,7 @@ func (d *drill) settle1(*asker) {
 		return
 	}
 	i := d.r.IntN(len(d.asked))
-	_, wake, err := d.e.SettleHolds(d.ctx, d.quota, 10*time.Minute, d.asked[i].holds, d.asked[i].states)
+	_, wake, err := d.e.SettleHolds(d.ctx, d.quota, d.asked[i].holds, d.asked[i].states)
 	d.no(err)
 	d.wake(wake)
 	d.did["audited"]++

@@ -69,7 +69,7 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 	for i, h := range holds {
 		texts[i] = h.String()
 	}
-	freed, wake, err := g.e.SettleHolds(g.ctx, quota, 10*time.Minute, texts, states)
+	freed, wake, err := g.e.SettleHolds(g.ctx, quota, texts, states)
 	g.no(err)
 	g.wake(wake)
 	return states, freed
@@ -460,7 +460,7 @@ var quotaScenarios = []scenario{
 		for _, x := range []struct{ after, limit, more, count string }{
 			{"", "2", "1", "2"}, {"", "3", "0", "3"}, {"a", "2", "0", "2"}, {"a", "1", "1", "1"},
 			{"c", "1", "0", "0"}} {
-			a := w.must("ff_list_quotas", proto, x.after, x.limit)
+			a := w.fcallOn([]string{w.seat("ff_put_quota")}, "ff_list_gates", proto, "quotas", x.after, x.limit)
 			sameList(w, "page", a.slots[:2], x.more, x.count)
 		}
 	}},

@@ -29,7 +29,6 @@ var refusedWhenFull = map[string]string{
 	"ff_flow_stage":               "members",
 	"ff_flow_seal":                "work that may begin",
 	"ff_flow_replay":              "attempts",
-	"ff_flow_tags":                "tags",
 	"ff_make_children":            "children",
 	"ff_wait_for_others":          "a list",
 	"ff_fire_schedule":            "executions",

@@ -155,12 +155,12 @@ var trailScenarios = []scenario{
 			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto +
 				"\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
 			w.unchanged(given, func() {
-				same(w, given, w.fcall("ff_hold_execution", given, id).code, "invalid_input")
+				same(w, given, w.fcall("ff_hold_execution", given, id, "1").code, "invalid_input")
 				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1").code, "invalid_input")
 			})
 		}
 		same(w, "another protocol with a note", w.fcall("ff_hold_execution",
-			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id).code, "protocol_mismatch")
+			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "1").code, "protocol_mismatch")
 	}},
 	{name: "what is frozen or declared dead keeps why and by whom as one text", run: func(w *env) {
 		long, cut := strings.Repeat("é", 127)+"a", strings.Repeat("é", 127)+"a "

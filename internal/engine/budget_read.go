@@ -97,13 +97,13 @@ func spender(text string) (admission.Spender, error) {
 	return s, nil
 }
 
-// BudgetNames lists all budgets by name (lua/admission/ff_list_budgets.lua).
+// BudgetNames lists all budgets by name.
 func (e *Engine) BudgetNames(ctx context.Context) ([]string, error) {
-	return e.names(ctx, e.budgets, func(after string) wire.Call { return wire.ListBudgets{After: after, Limit: 500} })
+	return e.names(ctx, e.budgets, "budgets")
 }
 
-// names reads the names in all partitions of a kind. The lists of budgets and of quotas are answered alike.
-func (e *Engine) names(ctx context.Context, roots []string, list func(after string) wire.Call) ([]string, error) {
+// names reads the names in all partitions of budgets or quotas (lua/admission/ff_list_gates.lua).
+func (e *Engine) names(ctx context.Context, roots []string, of string) ([]string, error) {
 	var out []string
 	commands := make(rueidis.Commands, len(roots))
 	for i, root := range roots {
@@ -112,16 +112,16 @@ func (e *Engine) names(ctx context.Context, roots []string, list func(after stri
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
 		n, err := resp.AsInt64()
 		if err != nil {
-			return nil, CallError(list("").Function(), err)
+			return nil, CallError("ff_list_gates", err)
 		}
-		after := ""
+		q := wire.ListGates{Of: of, Limit: 500}
 		for more := n > 0; more; {
-			r, _, err := read[wire.ListBudgetsReply](e.sendTo(ctx, roots[i], list(after)))
+			r, _, err := read[wire.ListGatesReply](e.sendTo(ctx, roots[i], q))
 			if err != nil {
 				return nil, err
 			}
 			if more = r.More; len(r.Names) > 0 {
-				after = r.Names[len(r.Names)-1]
+				q.After = r.Names[len(r.Names)-1]
 			}
 			out = append(out, r.Names...)
 		}

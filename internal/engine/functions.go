@@ -64,7 +64,6 @@ var (
 	fnCheckBudgets   = functionOf["ff_check_budgets"]
 	fnReadBudget     = functionOf["ff_read_budget"]
 	fnPutQuota       = functionOf["ff_put_quota"]
-	fnReleaseHolds   = functionOf["ff_release_holds"]
 	fnSettleHolds    = functionOf["ff_settle_holds"]
 	fnReadQuota      = functionOf["ff_read_quota"]
 	fnClaimGranted   = functionOf["ff_claim_granted"]

@@ -245,12 +245,12 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 // (lua/admission/ff_hold_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
 // ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String()})
+	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String(), Held: true})
 }
 
-// UnholdExecution lets it be handed out again (lua/admission/ff_unhold_execution.lua).
+// UnholdExecution lets it be handed out again.
 func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: ids.UUID(id).String()})
+	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String()})
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition

@@ -61,18 +61,18 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
 // A key in both is removed. denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
-	return e.setTags(ctx, id, set, remove, wire.SetTags{ID: ids.UUID(id).String(), Sets: set, Removals: remove})
+	return e.setTags(ctx, id, wire.SetTags{Of: "execution", Sets: set, Removals: remove})
 }
 
 // setTags makes a call that changes the tags of an execution or a flow.
-func (e *Engine) setTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string,
-	q wire.Call) error {
-	if err := valid.Tags(set); err != nil {
+func (e *Engine) setTags(ctx context.Context, id flowfabric.ExecutionID, q wire.SetTags) error {
+	q.ID = ids.UUID(id).String()
+	if err := valid.Tags(q.Sets); err != nil {
 		return fmt.Errorf("%s: %w", q.Function(), err)
 	}
-	if len(remove) > limits.MaxTags {
+	if len(q.Removals) > limits.MaxTags {
 		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", q.Function(), flowfabric.ErrInvalidInput,
-			len(remove), limits.MaxTags)
+			len(q.Removals), limits.MaxTags)
 	}
 	_, err := e.settled(ctx, id.Partition(), q)
 	return err
@@ -106,7 +106,12 @@ func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID,
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_dead.lua): the tick requeues what it
 // holds. Why and by whom, as the note of ctx says, is kept in 256 bytes. already: it was dead. denied.NoSession.
 func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session string) (already bool, err error) {
-	return e.settled(ctx, partition, wire.MarkDead{What: "session", Name: session})
+	return e.markDead(ctx, partition, wire.MarkDead{What: "session", Name: session})
+}
+
+// markDead is lua/worker/ff_mark_dead.lua.
+func (e *Engine) markDead(ctx context.Context, partition uint16, q wire.MarkDead) (already bool, err error) {
+	return e.settled(ctx, partition, q)
 }
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the

@@ -88,22 +88,30 @@ type Released struct {
 }
 
 // ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more
-// (lua/admission/ff_release_holds.lua). The waiters are to be woken with OpenRoutes. A quota that is gone holds
-// nothing.
+// (lua/admission/ff_settle_holds.lua). The waiters are to be woken with OpenRoutes. A quota that is gone holds nothing.
 func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
-	if len(items) == 0 {
+	q := wire.SettleHolds{}
+	for _, x := range items {
+		verdict := HoldKilled
+		if x.Ran {
+			verdict = HoldGone
+		}
+		q.Holds = append(q.Holds, wire.SettleHoldsHold{Name: x.Quota, Hold: x.Hold.String(), Verdict: verdict})
+	}
+	return e.settleHolds(ctx, q)
+}
+
+// settleHolds is the call of both.
+func (e *Engine) settleHolds(ctx context.Context, q wire.SettleHolds) (freed int, wake []Waiter, err error) {
+	if len(q.Holds) == 0 {
 		return 0, nil, nil
 	}
-	q := wire.ReleaseHolds{}
-	for _, x := range items {
-		q.Holds = append(q.Holds, wire.ReleaseHoldsHold{Name: x.Quota, Hold: x.Hold.String(), Ran: x.Ran})
-	}
-	r, _, err := read[wire.ReleaseHoldsReply](e.sendTo(ctx, rootOf(e.quotas, items[0].Quota), q))
+	r, _, err := read[wire.SettleHoldsReply](e.sendTo(ctx, rootOf(e.quotas, q.Holds[0].Name), q))
 	if errors.Is(err, denied.PartitionMissing) {
 		return 0, nil, nil // no quota was ever made there, so none admitted anything
 	}
-	wake, err = waiters(fnReleaseHolds, r.Waiters, err)
-	return r.Released, wake, err
+	wake, err = waiters(fnSettleHolds, r.Waiters, err)
+	return r.Freed, wake, err
 }
 
 // HoldState is what an execution's partition says of a hold.
@@ -127,17 +135,15 @@ func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold)
 	return r.Answers, err
 }
 
-// SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good
-// for ttl.
-func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+// SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua): those that are held are good
+// for ten minutes. The waiters are to be woken with OpenRoutes.
+func (e *Engine) SettleHolds(ctx context.Context, name string, holds []string,
 	states []HoldState) (freed int, wake []Waiter, err error) {
-	q := wire.SettleHolds{Name: name, TTL: ttl}
+	q := wire.SettleHolds{}
 	for i, h := range holds {
-		q.Holds = append(q.Holds, wire.SettleHoldsHold{Hold: h, Verdict: states[i]})
+		q.Holds = append(q.Holds, wire.SettleHoldsHold{Name: name, Hold: h, Verdict: states[i]})
 	}
-	r, _, err := read[wire.SettleHoldsReply](e.onGate(ctx, flowfabric.QuotaGate(name), false, q))
-	wake, err = waiters(fnSettleHolds, r.Waiters, err)
-	return r.Freed, wake, err
+	return e.settleHolds(ctx, q)
 }
 
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256)
@@ -189,7 +195,7 @@ func derived(q *admission.QuotaRecord) {
 // millis is a number of milliseconds.
 func millis(n int64) flowfabric.Millis { return flowfabric.Millis(time.Duration(n) * time.Millisecond) }
 
-// QuotaNames lists all quotas by name (lua/admission/ff_list_quotas.lua).
+// QuotaNames lists all quotas by name.
 func (e *Engine) QuotaNames(ctx context.Context) ([]string, error) {
-	return e.names(ctx, e.quotas, func(after string) wire.Call { return wire.ListQuotas{After: after, Limit: 500} })
+	return e.names(ctx, e.quotas, "quotas")
 }

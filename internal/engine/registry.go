@@ -158,7 +158,7 @@ func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (alrea
 // (lua/worker/ff_mark_dead.lua). What it holds goes with its sessions, see [Engine.MarkSessionDead]. Why and by whom,
 // as the note of ctx says, is kept in 256 bytes. already: it was given up before. denied.NoWorker.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance string) (already bool, err error) {
-	return e.settled(ctx, e.registryOf(instance), wire.MarkDead{What: "worker", Name: instance})
+	return e.markDead(ctx, e.registryOf(instance), wire.MarkDead{What: "worker", Name: instance})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no

@@ -65,12 +65,12 @@ var gateCallers = []caller{
 		_, err := e.Admit(ctx, "q", 3, 4, 10*time.Second, []Hold{{Execution: sampleID, Epoch: 7}})
 		return err
 	}},
-	{"ff_release_holds", func(ctx context.Context, e *Engine) error {
+	{"ff_settle_holds", func(ctx context.Context, e *Engine) error {
 		_, _, err := e.ReleaseHolds(ctx, []Released{{Quota: "q", Hold: Hold{Execution: sampleID, Epoch: 7}, Ran: true}})
 		return err
 	}},
 	{"ff_settle_holds", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.SettleHolds(ctx, "q", time.Minute, []string{sampleHold}, []HoldState{HoldHeld})
+		_, _, err := e.SettleHolds(ctx, "q", []string{sampleHold}, []HoldState{HoldHeld})
 		return err
 	}},
 	{"ff_read_quota", func(ctx context.Context, e *Engine) error { _, err := e.ReadQuota(ctx, "q", 1, 1); return err }},
@@ -109,10 +109,9 @@ var goodGates = map[string][]string{
 	"ff_read_budget": {"OK", "1700000000000", "2", "4", "h:tokens", "100", "s:tokens", "80", "ct", "1700000000000",
 		"up", "1", "1", "tokens", "5", "1", "1700000000000\x1fcreated\x1fme\x1fdetail", "1",
 		sampleSpender + " 1700000000000 0 1 tokens=5"},
-	"ff_put_quota":     {"OK", "2", "1", "3 4"},
-	"ff_admit":         {"OK", "0", "cap", "250", "1", sampleHold},
-	"ff_release_holds": {"OK", "1", "1", "3 4"},
-	"ff_settle_holds":  {"OK", "1", "1", "3 4"},
+	"ff_put_quota":    {"OK", "2", "1", "3 4"},
+	"ff_admit":        {"OK", "0", "cap", "250", "1", sampleHold},
+	"ff_settle_holds": {"OK", "1", "1", "3 4"},
 	"ff_read_quota": {"OK", "1700000000000", "1", "2", "0", "3", "4", "2", "cp", "5", "up", "1", "1",
 		"1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleHold + " 1700000000000"},
 	"ff_claim_granted": {"OK", "1", "+", "1",

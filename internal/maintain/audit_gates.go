@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -21,7 +20,6 @@ import (
 const (
 	// holds of a quota that are looked at, those first of which nobody has heard for longest
 	auditHolds = 1000
-	auditHeld  = 10 * time.Minute // for which a hold that is asked about is good
 )
 
 var gateAreas = map[string][]string{
@@ -247,7 +245,7 @@ func (g *gates) settle(ctx context.Context, name string, partition uint16, holds
 	if !g.cfg.Repair {
 		return
 	}
-	_, wake, err := g.cfg.Engine.SettleHolds(ctx, name, auditHeld, holds, states)
+	_, wake, err := g.cfg.Engine.SettleHolds(ctx, name, holds, states)
 	g.failed(err)
 	for _, w := range wake {
 		_, err := g.cfg.Engine.OpenRoutes(ctx, w.Partition, []uint64{w.Route})

@@ -46,6 +46,8 @@ var beyond = map[string]string{
 	"ff_close_waitpoint":          "waitpoint_not_pending", // whoever holds waits on nothing
 	"ff_purge_execution":          "flow_open",
 	"ff_replay_execution":         "flow_cancelled resolution_pending",
+	"ff_set_tags":                 "flow_not_found",
+	"ff_mark_dead":                "worker_not_found",
 	"ff_list_lanes":               "invalid_input", // it takes nothing but the protocol
 	"ff_send_message":             "corrupt",
 	"ff_read_messages":            "corrupt",

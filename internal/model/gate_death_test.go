@@ -209,7 +209,7 @@ func (x *death) want(name string) {
 			for range 2 {
 				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{hold})
 				x.no(err)
-				_, _, err = x.s.e.SettleHolds(x.ctx, name, 10*time.Minute, []string{text}, states)
+				_, _, err = x.s.e.SettleHolds(x.ctx, name, []string{text}, states)
 				x.no(err)
 			}
 		}

@@ -410,7 +410,7 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 			}
 			return func() {
 				a.first(func() func() {
-					_, wake, err := x.e.SettleHolds(x.ctx, name, 10*time.Minute, holdTexts(holds), states)
+					_, wake, err := x.e.SettleHolds(x.ctx, name, holdTexts(holds), states)
 					x.no(err)
 					x.say("%s is told of %v: %v", name, holdTexts(holds), states)
 					return func() { a.first(x.wake(wake)...) }

@@ -191,23 +191,18 @@ func (q *quotaTruth) wake(now int64, before []string) []string {
 	return before
 }
 
-func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState,
-	now int64) (freed int, wake []string, code string) {
+func (q *quotaTruth) settle(holds []string, states []engine.HoldState, now int64) (freed int, wake []string) {
 	if q == nil {
-		return 0, nil, "quota_policy_not_found"
+		return 0, nil
 	}
 	for i, hold := range holds {
-		_, held := q.slots[hold]
-		if states[i] == engine.HoldHeld {
-			if held {
-				q.slots[hold] = now + ttl.Milliseconds()
-			}
-			continue
+		if states[i] != engine.HoldHeld {
+			freed += bool01(q.release(hold, states[i] != engine.HoldKilled))
+		} else if _, held := q.slots[hold]; held {
+			q.slots[hold] = now + (10 * time.Minute).Milliseconds()
 		}
-		freed += bool01(held)
-		q.release(hold, states[i] != engine.HoldKilled)
 	}
-	return freed, q.wake(now, nil), ""
+	return freed, q.wake(now, nil)
 }
 
 func (q *quotaTruth) record(now int64) string {

@@ -184,15 +184,15 @@ func (x *quotas) release() {
 
 func (x *quotas) settle(name string) {
 	x.t.Helper()
-	list, ttl := x.some(1+x.r.IntN(5), 90), time.Duration(1+x.r.IntN(600))*time.Second
+	list := x.some(1+x.r.IntN(5), 90)
 	states := make([]engine.HoldState, len(list))
 	for i := range states {
 		states[i] = []engine.HoldState{engine.HoldGone, engine.HoldHeld, engine.HoldKilled}[x.r.IntN(3)]
 	}
 	x.say("settle %s %v %v", name, holdTexts(list), states)
-	freed, wake, err := x.s.e.SettleHolds(x.ctx, name, ttl, holdTexts(list), states)
-	want, woken, code := x.truth[name].settle(ttl, holdTexts(list), states, x.now)
-	x.same(x.code(err), code)
+	freed, wake, err := x.s.e.SettleHolds(x.ctx, name, holdTexts(list), states)
+	want, woken := x.truth[name].settle(holdTexts(list), states, x.now)
+	x.no(err)
 	x.same(fmt.Sprint(freed, x.woken(wake)), fmt.Sprint(want, woken))
 	x.did["settle"]++
 }

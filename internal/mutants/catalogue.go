@@ -373,7 +373,7 @@ var goBugs = []Bug{
 		Old: `text("mode") == "sentinel"`,
 		New: `text("mode") == ""`,
 		By:  in("internal/sentinel", "^TestURL$")},
-	{Name: "engine: releases to partitions that were never made fail", In: "internal/engine.Engine.ReleaseHolds",
+	{Name: "engine: releases to partitions that were never made fail", In: "internal/engine.Engine.settleHolds",
 		Old: `return 0, nil, nil // no quota`,
 		New: `return 0, nil, err // no quota`,
 		By:  in("internal/model", "^TestQuotas$")},

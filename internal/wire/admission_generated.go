@@ -133,19 +133,6 @@ func (a ReleaseGrantRoute) Append(to []string) []string {
 	return to
 }
 
-// ReleaseHoldsHold is one of Holds of ReleaseHolds.
-type ReleaseHoldsHold struct {
-	Name string
-	Hold string
-	Ran  bool
-}
-
-// Append writes it behind other slots.
-func (a ReleaseHoldsHold) Append(to []string) []string {
-	to = append(to, a.Name, a.Hold, flag(a.Ran))
-	return to
-}
-
 // ReleaseUsageUsage is one of Usages of ReleaseUsage.
 type ReleaseUsageUsage struct {
 	Name      string
@@ -174,13 +161,14 @@ func (a ReportUsageDimension) Append(to []string) []string {
 
 // SettleHoldsHold is one of Holds of SettleHolds.
 type SettleHoldsHold struct {
+	Name    string
 	Hold    string
 	Verdict string // 0|1|2
 }
 
 // Append writes it behind other slots.
 func (a SettleHoldsHold) Append(to []string) []string {
-	to = append(to, a.Hold, a.Verdict)
+	to = append(to, a.Name, a.Hold, a.Verdict)
 	return to
 }
 
@@ -373,16 +361,17 @@ func (a ClaimGranted) Append(to []string) []string {
 }
 
 // HoldExecution is a call of ff_hold_execution, an operator keeps an execution that could be claimed from being
-// handed out, until ff_unhold_execution. Others are refused: one that runs, is suspended or delayed, waits for
-// others, or has ended.
+// handed out (held 1), or lets it be claimed again (0), in its old place; one that was put off meanwhile, when that
+// is over. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
 type HoldExecution struct {
-	ID string
+	ID   string
+	Held bool
 }
 
 func (HoldExecution) Function() string { return "ff_hold_execution" }
 
 func (a HoldExecution) Append(to []string) []string {
-	to = append(to, a.ID)
+	to = append(to, a.ID, flag(a.Held))
 	return to
 }
 
@@ -395,53 +384,28 @@ func (x *HoldExecutionReply) Read(r *Reader) {
 	x.Code = r.Text()
 }
 
-// ListBudgets is a call of ff_list_budgets, the names of the budgets of a partition, in order, a page at a time.
-type ListBudgets struct {
+// ListGates is a call of ff_list_gates, the names of the budgets of a partition, or of its quotas, in order, a page
+// at a time.
+type ListGates struct {
+	Of    string // budgets|quotas
 	After string // 0..64 bytes
 	Limit int    // 1..1000
 }
 
-func (ListBudgets) Function() string { return "ff_list_budgets" }
+func (ListGates) Function() string { return "ff_list_gates" }
 
-func (a ListBudgets) Append(to []string) []string {
-	to = append(to, a.After, number(a.Limit))
+func (a ListGates) Append(to []string) []string {
+	to = append(to, a.Of, a.After, number(a.Limit))
 	return to
 }
 
-// ListBudgetsReply is the answer to [ListBudgets].
-type ListBudgetsReply struct {
+// ListGatesReply is the answer to [ListGates].
+type ListGatesReply struct {
 	More  bool
 	Names []string
 }
 
-func (x *ListBudgetsReply) Read(r *Reader) {
-	x.More = r.Flag()
-	x.Names = make([]string, r.Count(1))
-	for i := range x.Names {
-		x.Names[i] = r.Text()
-	}
-}
-
-// ListQuotas is a call of ff_list_quotas, the names of the quotas of a partition, in order, a page at a time.
-type ListQuotas struct {
-	After string // 0..64 bytes
-	Limit int    // 1..1000
-}
-
-func (ListQuotas) Function() string { return "ff_list_quotas" }
-
-func (a ListQuotas) Append(to []string) []string {
-	to = append(to, a.After, number(a.Limit))
-	return to
-}
-
-// ListQuotasReply is the answer to [ListQuotas].
-type ListQuotasReply struct {
-	More  bool
-	Names []string
-}
-
-func (x *ListQuotasReply) Read(r *Reader) {
+func (x *ListGatesReply) Read(r *Reader) {
 	x.More = r.Flag()
 	x.Names = make([]string, r.Count(1))
 	for i := range x.Names {
@@ -740,37 +704,6 @@ func (x *ReleaseGrantReply) Read(r *Reader) {
 	}
 }
 
-// ReleaseHolds is a call of ff_release_holds, quotas are told that holds run no more; one that never ran (ran 0)
-// did not start either. Repeating it changes nothing. Those who wait are answered, as many as there is room for, to
-// be woken; at most 256.
-type ReleaseHolds struct {
-	Holds []ReleaseHoldsHold // 1..100
-}
-
-func (ReleaseHolds) Function() string { return "ff_release_holds" }
-
-func (a ReleaseHolds) Append(to []string) []string {
-	to = append(to, number(len(a.Holds)))
-	for _, x := range a.Holds {
-		to = x.Append(to)
-	}
-	return to
-}
-
-// ReleaseHoldsReply is the answer to [ReleaseHolds].
-type ReleaseHoldsReply struct {
-	Released int
-	Waiters  []string
-}
-
-func (x *ReleaseHoldsReply) Read(r *Reader) {
-	x.Released = r.Int()
-	x.Waiters = make([]string, r.Count(1))
-	for i := range x.Waiters {
-		x.Waiters[i] = r.Text()
-	}
-}
-
 // ReleaseUsage is a call of ff_release_usage, gives back what executions reported in the current period of their
 // budgets: because they ended in a way that a budget refunds (failed, cancelled, expired), or at an operator's
 // word. An item whose ledger has nothing is answered =. Of what was purged nothing is given back; its ledger is
@@ -968,19 +901,17 @@ func (x *SetShareReply) Read(r *Reader) {
 	x.Weight = r.Int()
 }
 
-// SettleHolds is a call of ff_settle_holds, what executions' partitions said of holds that were suspect: 1 it is
-// held, which is good for ttl ms; 0 it is not; 2 it is not, and never ran. Those who wait are answered, as many as
-// there is room for, to be woken; at most 256.
+// SettleHolds is a call of ff_settle_holds, quotas are told what became of holds, by executions' partitions: 1 it
+// is held, which is good for quota.vouched ms more; 0 it is not; 2 it is not, and never ran, so it did not start
+// either. A quota that is gone holds nothing. Those who wait are answered, as many as there is room for, to be
+// woken; at most 256.
 type SettleHolds struct {
-	Name  string
-	TTL   time.Duration     // 1000..600000 ms
 	Holds []SettleHoldsHold // 1..100
 }
 
 func (SettleHolds) Function() string { return "ff_settle_holds" }
 
 func (a SettleHolds) Append(to []string) []string {
-	to = append(to, a.Name, millis(a.TTL))
 	to = append(to, number(len(a.Holds)))
 	for _, x := range a.Holds {
 		to = x.Append(to)
@@ -1057,26 +988,4 @@ func (x *UndoUsageReply) Read(r *Reader) {
 	for i := range x.Waiters {
 		x.Waiters[i] = r.Text()
 	}
-}
-
-// UnholdExecution is a call of ff_unhold_execution, an execution that an operator paused may be claimed again, in
-// its old place; one that was put off meanwhile, when that is over.
-type UnholdExecution struct {
-	ID string
-}
-
-func (UnholdExecution) Function() string { return "ff_unhold_execution" }
-
-func (a UnholdExecution) Append(to []string) []string {
-	to = append(to, a.ID)
-	return to
-}
-
-// UnholdExecutionReply is the answer to [UnholdExecution].
-type UnholdExecutionReply struct {
-	Code string
-}
-
-func (x *UnholdExecutionReply) Read(r *Reader) {
-	x.Code = r.Text()
 }

@@ -373,10 +373,11 @@ type SetDelayReply struct {
 func (x *SetDelayReply) Read(r *Reader) {
 }
 
-// SetTags is a call of ff_set_tags, sets and removes tags of an execution in any state, all of them or none. At
-// most 64 are left.
+// SetTags is a call of ff_set_tags, sets and removes tags of an execution or a flow in any state, all of them or
+// none. At most 64 are left.
 type SetTags struct {
 	ID       string
+	Of       string            // execution|flow
 	Sets     map[string]string // 0..64
 	Removals []string          // 0..64
 }
@@ -384,7 +385,7 @@ type SetTags struct {
 func (SetTags) Function() string { return "ff_set_tags" }
 
 func (a SetTags) Append(to []string) []string {
-	to = append(to, a.ID)
+	to = append(to, a.ID, a.Of)
 	to = pairs(to, a.Sets)
 	to = append(to, number(len(a.Removals)))
 	to = append(to, a.Removals...)

@@ -486,33 +486,6 @@ func (x *FlowStageReply) Read(r *Reader) {
 	x.Edges = r.Int()
 }
 
-// FlowTags is a call of ff_flow_tags, sets and removes tags of a flow in any state, all of them or none. At most 64
-// are left.
-type FlowTags struct {
-	Flow     string
-	Sets     map[string]string // 0..64
-	Removals []string          // 0..64
-}
-
-func (FlowTags) Function() string { return "ff_flow_tags" }
-
-func (a FlowTags) Append(to []string) []string {
-	to = append(to, a.Flow)
-	to = pairs(to, a.Sets)
-	to = append(to, number(len(a.Removals)))
-	to = append(to, a.Removals...)
-	return to
-}
-
-// FlowTagsReply is the answer to [FlowTags].
-type FlowTagsReply struct {
-	Count int // 0..64
-}
-
-func (x *FlowTagsReply) Read(r *Reader) {
-	x.Count = r.Int()
-}
-
 // MakeChildren is a call of ff_make_children, the holder makes children, members of its own flow (items as for
 // ff_flow_stage); an execution without a flow founds one, whose id is its own. They are on the list of the wait of
 // this name. More of the same wait may follow, and others (ff_wait_for_others), then a suspension with the part K

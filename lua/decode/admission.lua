@@ -196,32 +196,26 @@ end
 function decode.ff_hold_execution(argv)
   local q = {
     id = argv[2],
+    held = argv[3] == '1',
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
   end
-  return q
-end
-
-function decode.ff_list_budgets(argv)
-  local q = {
-    after = argv[2],
-    limit = args.int(argv[3], 1, 1000),
-  }
-  if not q.after or #q.after > 64 then
-    return nil, reply.err('invalid_input', 'after: at most 64 bytes')
-  end
-  if not q.limit then
-    return nil, reply.err('invalid_input', 'limit: 1..1000')
+  if not q.held and argv[3] ~= '0' then
+    return nil, reply.err('invalid_input', 'held: 0 or 1')
   end
   return q
 end
 
-function decode.ff_list_quotas(argv)
+function decode.ff_list_gates(argv)
   local q = {
-    after = argv[2],
-    limit = args.int(argv[3], 1, 1000),
+    of = argv[2],
+    after = argv[3],
+    limit = args.int(argv[4], 1, 1000),
   }
+  if q.of ~= 'budgets' and q.of ~= 'quotas' then
+    return nil, reply.err('invalid_input', 'of: budgets or quotas')
+  end
   if not q.after or #q.after > 64 then
     return nil, reply.err('invalid_input', 'after: at most 64 bytes')
   end
@@ -452,37 +446,6 @@ function decode.ff_release_grant(argv)
   return q
 end
 
-function decode.ff_release_holds(argv)
-  local q = {}
-  local at, count
-  count = args.int(argv[2], 1, 100)
-  if not count or count > 0 and not argv[2 + 3 * count] then
-    return nil, reply.err('invalid_input', 'holds: 1..100')
-  end
-  q.holds, at = {}, 3
-  for i = 1, count do
-    local x = {
-      name = argv[at],
-      hold = argv[at + 1],
-      ran = argv[at + 2] == '1',
-    }
-    if not args.quota(x.name) then
-      return nil, reply.err('invalid_input', 'holds: name: the name of a quota, or a limit of a key')
-    end
-    if not x.hold then
-      return nil, reply.err('invalid_input', 'holds: hold: a text')
-    end
-    if not x.ran and argv[at + 2] ~= '0' then
-      return nil, reply.err('invalid_input', 'holds: ran: 0 or 1')
-    end
-    q.holds[i], at = x, at + 3
-  end
-  if argv[at] then
-    return nil, reply.err('invalid_input', 'holds: 1..100')
-  end
-  return q
-end
-
 function decode.ff_release_usage(argv)
   local q = {}
   local at, count
@@ -623,34 +586,29 @@ function decode.ff_set_share(argv)
 end
 
 function decode.ff_settle_holds(argv)
-  local q = {
-    name = argv[2],
-    ttl = args.int(argv[3], 1000, 600000),
-  }
+  local q = {}
   local at, count
-  if not args.quota(q.name) then
-    return nil, reply.err('invalid_input', 'name: the name of a quota, or a limit of a key')
-  end
-  if not q.ttl then
-    return nil, reply.err('invalid_input', 'ttl: 1000..600000 ms')
-  end
-  count = args.int(argv[4], 1, 100)
-  if not count or count > 0 and not argv[4 + 2 * count] then
+  count = args.int(argv[2], 1, 100)
+  if not count or count > 0 and not argv[2 + 3 * count] then
     return nil, reply.err('invalid_input', 'holds: 1..100')
   end
-  q.holds, at = {}, 5
+  q.holds, at = {}, 3
   for i = 1, count do
     local x = {
-      hold = argv[at],
-      verdict = argv[at + 1],
+      name = argv[at],
+      hold = argv[at + 1],
+      verdict = argv[at + 2],
     }
+    if not args.quota(x.name) then
+      return nil, reply.err('invalid_input', 'holds: name: the name of a quota, or a limit of a key')
+    end
     if not x.hold then
       return nil, reply.err('invalid_input', 'holds: hold: a text')
     end
     if x.verdict ~= '0' and x.verdict ~= '1' and x.verdict ~= '2' then
       return nil, reply.err('invalid_input', 'holds: verdict: 0, 1 or 2')
     end
-    q.holds[i], at = x, at + 2
+    q.holds[i], at = x, at + 3
   end
   if argv[at] then
     return nil, reply.err('invalid_input', 'holds: 1..100')
@@ -701,16 +659,6 @@ function decode.ff_undo_usage(argv)
   end
   if not q.key or #q.key > 128 then
     return nil, reply.err('invalid_input', 'key: at most 128 bytes')
-  end
-  return q
-end
-
-function decode.ff_unhold_execution(argv)
-  local q = {
-    id = argv[2],
-  }
-  if not args.id(q.id) then
-    return nil, reply.err('invalid_input', 'id: 36 bytes')
   end
   return q
 end

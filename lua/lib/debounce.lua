@@ -109,7 +109,7 @@ function debounce.write(ctx, item)
     end
   end
   for i = 1, #fields do say(fields[i], t.core[fields[i]]) end
-  -- one that an operator holds is put off, too: ff_unhold_execution
+  -- one that an operator holds is put off, too: ff_hold_execution
   say('delay_until', item.at and reply.int(item.at) or nil)
   say('has_tags', #tags > 0 and '1' or nil)
   local size, before = #item.payload, tonumber(was.input_size or '') or 0

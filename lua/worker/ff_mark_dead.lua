@@ -3,7 +3,7 @@
 -- requeues what it holds at once, and the worker, if it lives, is woken and finds every write refused. Either loses
 -- this partition's tick, and another process is asked for it. An instance that lives registers again.
 -- Flags:   allow-oom
--- Go:      Engine.MarkWorkerDead, Engine.MarkSessionDead
+-- Go:      Engine.markDead
 -- Args:    protocol what:worker|session name:bytes(1..64)
 -- Replies: OK held:n; ALREADY_SATISFIED
 -- Errors:  @root invalid_input worker_not_found session_not_found
