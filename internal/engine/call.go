@@ -219,6 +219,13 @@ func (e *Engine) do(ctx context.Context, client rueidis.Client, f function,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if client == e.client {
+		own := e.lone.begin(&e.dials)
+		defer e.lone.end()
+		if own != nil {
+			return decode(f.name, e.lone.do(ctx, own, command))
+		}
+	}
 	if e.dials.underway.Load() == 0 {
 		return decode(f.name, client.Do(ctx, command))
 	}

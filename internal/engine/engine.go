@@ -37,6 +37,7 @@ type Engine struct {
 	loading    sync.Mutex
 	reboots    reboots
 	dials      dials
+	lone       lone
 	channels   channels
 	closers    struct {
 		sync.Mutex
@@ -94,6 +95,7 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	default:
 		option.ForceSingleClient = true
 		option.InitAddress = option.InitAddress[:1]
+		e.lone.prepare(option)
 	}
 	e.client = client
 	e.keep(client)
@@ -187,6 +189,7 @@ func (e *Engine) Close() {
 	e.closers.clients, e.closers.closed = nil, true
 	e.closers.Unlock()
 	e.dials.stop()
+	e.lone.drop(e.lone.client.Load())
 	// All at once: the driver gives a server that is silent a second to answer the end of each connection.
 	var closing sync.WaitGroup
 	for _, c := range clients {
@@ -194,6 +197,7 @@ func (e *Engine) Close() {
 	}
 	closing.Wait()
 	e.dials.waiting.Wait()
+	e.lone.drop(e.lone.client.Load())
 }
 
 func (e *Engine) keep(c rueidis.Client) bool {
