@@ -41,7 +41,7 @@ var streamScenarios = []scenario{
 		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 		w.no(err)
 		w.all("meta", eq(m.Exists, true), eq(m.Count, 1), eq(m.Bytes, 256), eq(m.LastSequence, 1),
-			eq(m.LastID, a.LastID), eq(m.FirstID, a.LastID), eq(m.Trimmed, 0))
+			eq(m.LastID, a.LastID), eq(m.Trimmed, 0), eq(m.TrimmedID, stream.Cursor{}))
 	}},
 	{name: "readers and live tailers are told the source of a frame", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence

@@ -41,7 +41,6 @@ func encodeFrames(m FrameMessage) string {
 		} else {
 			part(strconv.FormatInt(f.ProducedAt.UnixMilli(), 10))
 		}
-		part(string(f.Payload))
 		switch {
 		case f.Mode == stream.ModeSummary:
 			part("s" + strconv.FormatUint(f.SummaryVersion, 10) + "," + strconv.FormatUint(f.Durables, 10))
@@ -52,6 +51,8 @@ func encodeFrames(m FrameMessage) string {
 		default:
 			part("")
 		}
+		b.WriteString("1:")
+		part(string(f.Payload))
 	}
 	return b.String()
 }
@@ -86,6 +87,16 @@ func TestDecodeFrames(t *testing.T) {
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	packed := "7 3 1 0:6:170-521:t0:0:0:4:d,333:1:a0:1:c"
+	last := stream.Frame{ID: stream.Cursor{Ms: 170, Seq: 52}, Sequence: 52, Type: "t", Encoding: "utf8", Run: 1,
+		Durables: 33, Payload: []byte("c")}
+	middle, first := last, last
+	middle.ID.Seq, middle.Sequence, middle.Durables, middle.Payload = 51, 51, 32, []byte{}
+	first.ID.Seq, first.Sequence, first.Durables, first.Payload = 50, 50, 31, []byte("a")
+	if got, err := DecodeFrames(packed); err != nil ||
+		!reflect.DeepEqual(got, FrameMessage{Attempt: 7, Frames: []stream.Frame{first, middle, last}}) {
+		t.Errorf("three frames of one entry: %+v, %v", got, err)
+	}
 	whole := encodeFrames(message)
 	for i := range len(whole) {
 		// every prefix, and every message with one byte less, is refused or at least not a panic
@@ -97,17 +108,17 @@ func TestDecodeFrames(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:",
 		"0 0 x 0:", "0 0 1 ", "0 0 2 11:1 x 0 0-0 0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:",
-		"0 1 2 11:x w 0 0-0 03:1-11:t0:0:0:1:p0:", "0 1 2 9:1 w 0 0 03:1-11:t0:0:0:1:p0:",
-		"0 1 2 11:1 w 0 0-0 x3:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0",
+		"0 1 2 11:x w 0 0-0 03:1-11:t0:0:0:0:1:1:p", "0 1 2 9:1 w 0 0 03:1-11:t0:0:0:0:1:1:p",
+		"0 1 2 11:1 w 0 0-0 x3:1-11:t0:0:0:0:1:1:p", "0 0 1 0:x", whole + "0",
 		"0 18446744073709551615 1 0:", "0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x",
-		"0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:1:p0:", "0 1 1 0:3:1-x1:t0:0:0:1:p0:", "0 1 1 0:3:1-11:t0:0:0:1:p1:s",
-		"0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x",
-		"0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1",
-		"0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
+		"0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:0:1:1:p", "0 1 1 0:3:1-x1:t0:0:0:0:1:1:p", "0 1 1 0:3:1-11:t0:0:0:1:s1:1:p",
+		"0 1 1 0:3:1-11:t0:0:0:2:s,1:1:p", "0 1 1 0:3:1-11:t0:0:0:3:s,11:1:p", "0 1 1 0:3:1-11:t0:0:0:4:s1,x1:1:p",
+		"0 1 1 0:3:1-11:t0:0:0:4:x1,11:1:p", "0 1 1 0:3:1-11:t0:0:0:4:d1,11:1:p", "0 1 1 0:3:1-11:t0:0:0:4:lx,11:1:p",
+		"0 1 1 0:3:1-11:t0:0:0:16:l9999999999999,11:1:p",
 	} {
-		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, denied.Reply) {
+		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:0:1:1:p" && !errors.Is(err, denied.Reply) {
 			t.Errorf("%q: %v", text, err)
-		} else if text == "0 1 1 0:3:1-11:t0:0:0:1:p0:" && err != nil {
+		} else if text == "0 1 1 0:3:1-11:t0:0:0:0:1:1:p" && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -34,10 +34,12 @@ func unread(op string, err error) error {
 	return fmt.Errorf("%s: %w: %w", op, denied.Reply, err)
 }
 
-// bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
-// shares its memory.
-func (r *reader) bytes() []byte {
-	s := r.Text()
+// bytes returns a slot without copying it.
+func (r *reader) bytes() []byte { return owned(r.Text()) }
+
+// owned is a text of an answer as bytes, without copying it: the driver made it for this answer alone, and nobody keeps
+// the text. It is nil for none.
+func owned(s string) []byte {
 	if s == "" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -123,13 +124,13 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return StreamMeta{}, err
 	}
 	last, err1 := ParseStreamID(r.LastID)
-	first, err2 := ParseStreamID(r.FirstID)
+	trimmed, err2 := ParseStreamID(r.TrimmedID)
 	recorded, err3 := ParseStreamID(r.RecordedID)
 	if err = errors.Join(err1, err2, err3); err != nil {
 		return StreamMeta{}, fmt.Errorf("ff_read_attempt_stream: %w: %w", denied.Reply, err)
 	}
 	return StreamMeta{Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
-		LastSequence: uint64(r.Sequence), LastID: last, FirstID: first, Trimmed: uint64(max(0, r.Frames-r.Retained)),
+		LastSequence: uint64(r.Sequence), LastID: last, Trimmed: uint64(r.Trimmed), TrimmedID: trimmed,
 		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
 		Code: codes.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
@@ -212,7 +213,7 @@ func parseResumption(text string) (r stream.Resumption, ok bool) {
 	return r, err1 == nil && err2 == nil && err3 == nil && err4 == nil
 }
 
-// chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
+// chunk is how many entries one XRANGE asks for: even the largest stay within the byte cap.
 const chunk = limits.MaxReadBytes / limits.MaxFrame
 
 // LogRange is a part of one of an attempt's three logs: durable frames, summary deltas and best-effort frames have a
@@ -242,8 +243,8 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 	}
 	key := logOf(q.Mode, q.Execution, q.Attempt)
 	after, end := q.After, "+"
-	if q.To != nil {
-		end = q.To.String()
+	if q.To != nil { // which may be in the middle of an entry, whose id is that of its last frame
+		end = stream.Cursor{Ms: q.To.Ms, Seq: q.To.Seq + limits.MaxAppendFrames - 1}.String()
 	}
 	var out []stream.Frame
 	left := limits.MaxReadBytes
@@ -251,18 +252,30 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 		want := min(q.Limit-len(out), chunk, left/limits.MaxFrame)
 		entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
 			return c.B().Xrange().Key(key).Start(behind(after)).End(end).Count(int64(want)).Build()
-		}).AsXRange()
+		}).AsXRangeSlices()
 		if err != nil {
 			return nil, CallError("read frames", err)
 		}
 		for _, entry := range entries {
-			f, err := parseFrame(entry, q.Mode)
-			if err != nil {
+			read := len(out)
+			if out, err = parseFrames(out, entry, q.Mode); err != nil {
 				return nil, err
 			}
-			after = f.ID
-			left -= len(f.Payload)
-			out = append(out, f)
+			first, last := read, len(out)
+			for first < last && out[first].ID.Compare(after) <= 0 {
+				first++
+			}
+			for last > first && q.To != nil && out[last-1].ID.Compare(*q.To) > 0 {
+				last--
+			}
+			over := last < len(out)
+			if out = slices.Delete(out[:last], read, first); over || len(out) >= q.Limit {
+				return out[:min(len(out), q.Limit)], nil
+			}
+			for _, f := range out[read:] {
+				after = f.ID
+				left -= len(f.Payload)
+			}
 		}
 		if len(entries) < want {
 			break
@@ -271,29 +284,71 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 	return out, nil
 }
 
-func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame, error) {
+// parseFrames adds the frames of an entry: one for each payload, of which the last is what the entry says.
+func parseFrames(out []stream.Frame, entry rueidis.XRangeSlice, mode stream.FrameMode) ([]stream.Frame, error) {
 	id, err := ParseStreamID(entry.ID)
 	if err != nil {
-		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
+		return nil, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
 	}
-	v := entry.FieldValues
-	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"],
-		Payload: []byte(v["p"])}
-	cutSource(&f, v["c"])
-	if f.Encoding == "" {
-		f.Encoding = "utf8"
-	}
-	if w := v["w"]; w != "" {
-		ms, err := strconv.ParseInt(w, 10, 64)
-		if err != nil {
-			return stream.Frame{}, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(w), entry.ID)
+	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Encoding: "utf8"}
+	first, durables, detail := len(out), "", ""
+	for _, field := range entry.FieldValues {
+		switch v := field.Value; field.Field {
+		case "p":
+			out = append(out, stream.Frame{Payload: payload(v)})
+		case "t":
+			f.Type = v
+		case "e":
+			f.Encoding = v
+		case "c":
+			cutSource(&f, v)
+		case "w":
+			ms, err := strconv.ParseInt(v, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(v), entry.ID)
+			}
+			f.ProducedAt = time.UnixMilli(ms).UTC()
+		case "d":
+			durables = v
+		case "v", "x":
+			detail = v
 		}
-		f.ProducedAt = time.UnixMilli(ms).UTC()
 	}
-	if !place(&f, v["d"], cmp.Or(v["v"], v["x"])) {
-		return stream.Frame{}, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
+	if !place(&f, durables, detail) || !places(out[first:], f) {
+		return nil, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
 	}
-	return f, nil
+	return out, nil
+}
+
+// payload is what a frame carries, empty rather than nil.
+func payload(text string) []byte {
+	if text == "" {
+		return []byte{}
+	}
+	return owned(text)
+}
+
+// places gives frames of one entry what they have in common and their places, of which last has that of the last one.
+// It returns false for more frames than there can be up to that place.
+func places(frames []stream.Frame, last stream.Frame) bool {
+	behind := uint64(len(frames))
+	if behind == 0 || behind > last.Sequence || last.Mode == stream.ModeDurable && behind > last.Durables ||
+		last.Mode == stream.ModeSummary && behind > last.SummaryVersion {
+		return false
+	}
+	for i := range frames {
+		behind--
+		f, own := &frames[i], frames[i].Payload
+		*f = last
+		f.Payload, f.Sequence, f.ID.Seq = own, last.Sequence-behind, last.ID.Seq-behind
+		switch f.Mode {
+		case stream.ModeDurable:
+			f.Durables -= behind
+		case stream.ModeSummary:
+			f.SummaryVersion -= behind
+		}
+	}
+	return true
 }
 
 // FrameChannel is where appends publish frames while somebody listens.
@@ -323,7 +378,8 @@ type FrameMessage struct {
 }
 
 // DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a
-// run that begins says, and seven parts a frame. The error wraps denied.Reply.
+// run that begins says, and for each entry of frames six parts, how many payloads it has, and these, which share the
+// memory of the message. The error wraps denied.Reply.
 func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
 	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()
@@ -332,20 +388,15 @@ func DecodeFrames(message string) (FrameMessage, error) {
 	}
 	m := FrameMessage{Attempt: uint32(a), Frames: make([]stream.Frame, n)}
 	frames := m.Frames
-	for i := range frames {
-		f := &frames[i]
+	for i := 0; i < len(frames); {
 		id, idErr := ParseStreamID(d.part())
-		f.ID, f.Sequence, f.Run = id, id.Seq, uint32(run)
-		f.Type, f.Encoding = d.part(), d.part()
-		cutSource(f, d.part())
+		f := stream.Frame{ID: id, Sequence: id.Seq, Run: uint32(run), Type: d.part()}
+		f.Encoding = cmp.Or(d.part(), "utf8")
+		cutSource(&f, d.part())
 		produced := d.part()
-		f.Payload = []byte(d.part())
-		placed := spelled(f, d.part())
-		if d.bad || idErr != nil || !placed {
+		placed, count := spelled(&f, d.part()), d.number(':')
+		if d.bad || idErr != nil || !placed || count < 1 || count > uint64(len(frames)-i) {
 			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
-		}
-		if f.Encoding == "" {
-			f.Encoding = "utf8"
 		}
 		if produced != "" {
 			ms, err := strconv.ParseInt(produced, 10, 64)
@@ -354,6 +405,14 @@ func DecodeFrames(message string) (FrameMessage, error) {
 			}
 			f.ProducedAt = time.UnixMilli(ms).UTC()
 		}
+		own := frames[i : i+int(count)]
+		for k := range own {
+			own[k].Payload = payload(d.part())
+		}
+		if d.bad || !places(own, f) {
+			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
+		}
+		i += len(own)
 	}
 	if d.rest != "" {
 		return FrameMessage{}, fmt.Errorf("frame message: %w: %d bytes too many", denied.Reply, len(d.rest))

@@ -210,8 +210,8 @@ type StreamMeta struct {
 	Bytes        uint64 // payload of all frames
 	LastSequence uint64
 	LastID       stream.Cursor
-	FirstID      stream.Cursor // first retained durable frame
 	Trimmed      uint64        // durable frames no longer retained
+	TrimmedID    stream.Cursor // of the last frame that was trimmed
 	Closed       bool          // the attempt has ended, with or without a stream
 	ClosedAt     time.Time
 	ClosedReason string

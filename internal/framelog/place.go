@@ -70,12 +70,12 @@ func (c *Place) advance(f stream.Frame, meta engine.StreamMeta) gap {
 }
 
 // reach moves c on to a known place and returns what is missing between the two. When the place of c is not known,
-// every durable frame before the other counts if c lies before the first retained one: an upper bound.
+// every durable frame before the other counts if c lies before the last trimmed one: an upper bound.
 func (c *Place) reach(to Place, meta engine.StreamMeta) (missing gap) {
 	switch {
 	case c.known:
 		missing = c.missing(to.sequence, to.durables)
-	case meta.Trimmed > 0 && c.id.Compare(meta.FirstID) < 0:
+	case meta.Trimmed > 0 && c.id.Compare(meta.TrimmedID) < 0:
 		missing.trimmed = to.durables
 	}
 	*c = to

@@ -50,8 +50,7 @@ type Page struct {
 	EOF      bool // closed, and nothing after Next
 
 	// Gap says that durable frames between After and the page's last were trimmed before they could be read; Trimmed
-	// is how many. Without the sequence at After ([PlaceAt]) that is an upper bound and a cursor at
-	// the newest trimmed frame is taken for one before it.
+	// is how many. Without the sequence at After ([PlaceAt]) that is an upper bound.
 	Gap     bool
 	Trimmed uint64
 }

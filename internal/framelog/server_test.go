@@ -54,17 +54,18 @@ type server struct {
 }
 
 type attempt struct {
-	frames  []stream.Frame // retained
-	count   uint64         // of all modes
-	durable uint64
-	version uint64
-	live    uint64
-	summary stream.Summary
-	bytes   uint64
-	lastID  stream.Cursor
-	closed  bool
-	reason  string
-	trimmed uint64
+	frames    []stream.Frame // retained
+	count     uint64         // of all modes
+	durable   uint64
+	version   uint64
+	live      uint64
+	summary   stream.Summary
+	bytes     uint64
+	lastID    stream.Cursor
+	closed    bool
+	reason    string
+	trimmed   uint64
+	trimmedID stream.Cursor
 
 	runs     []stream.Resumption
 	run      uint32 // of the last frame, 0 before the first
@@ -174,10 +175,10 @@ func encode(attempt, run uint32, entry string, frames []stream.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d:%s", attempt, len(frames), run, len(entry), entry)
 	for _, f := range frames {
-		for _, part := range []string{f.ID.String(), f.Type, f.Encoding, f.Correlation, "", string(f.Payload),
-			modeWord(f)} {
+		for _, part := range []string{f.ID.String(), f.Type, f.Encoding, f.Correlation, "", modeWord(f)} {
 			fmt.Fprintf(&b, "%d:%s", len(part), part)
 		}
+		fmt.Fprintf(&b, "1:%d:%s", len(f.Payload), f.Payload)
 	}
 	return b.String()
 }
@@ -299,6 +300,9 @@ func (s *server) trim(attempt, keep int) {
 	defer s.mu.Unlock()
 	a := s.attempts[attempt]
 	cut := max(len(a.frames)-keep, 0)
+	if cut > 0 {
+		a.trimmedID = a.frames[cut-1].ID
+	}
 	a.frames, a.trimmed = a.frames[cut:], a.trimmed+uint64(cut)
 }
 
@@ -375,13 +379,10 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return m, nil
 	}
 	a := s.attempts[index-1]
-	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count,
-		a.lastID, a.trimmed
+	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed, m.TrimmedID = a.count > 0, a.durable, a.bytes,
+		a.count, a.lastID, a.trimmed, a.trimmedID
 	m.Summary, m.Live, m.Runs, m.Recorded = a.version, a.live, a.run, a.recorded
 	m.Closed, m.ClosedReason = a.closed, a.reason
-	if i := slices.IndexFunc(a.frames, func(f stream.Frame) bool { return f.Mode == stream.ModeDurable }); i >= 0 {
-		m.FirstID = a.frames[i].ID
-	}
 	return m, nil
 }
 

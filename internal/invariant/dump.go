@@ -217,8 +217,8 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 	case rest == ":outbox":
 		d.Outbox, err = r.AsXRangeSlices()
 	case kind == "stream":
-		v, e := r.AsXRange()
-		err = file(d.Streams, rest, v, 1, e) // a stream may be empty
+		v, e := r.AsXRangeSlices()
+		err = file(d.Streams, rest, single(v), 1, e) // a stream may be empty
 	case kind == "string":
 		v, e := r.ToString()
 		err = file(d.Texts, rest, v, 1, e) // and so may a string

@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +33,9 @@ func (x *execution) logs(attempt string, meta map[string]string) {
 		if ordinal(e) != durables-len(main)+i+1 {
 			say("frame %s is durable frame %d of %d", e.ID, ordinal(e), durables)
 		}
+	}
+	if gone, _, _ := strings.Cut(cmp.Or(meta["t"], "0"), " "); len(main) > 0 && gone != strconv.Itoa(durables-len(main)) {
+		say("%s of its frames are gone, %d of %d are there", gone, len(main), durables)
 	}
 	for i, e := range deltas {
 		if count(e.FieldValues, "v") != version-len(deltas)+i+1 {
@@ -82,6 +86,43 @@ var (
 	runText   = regexp.MustCompile(`^[1-9]\d*[uk]?$`)
 	placeText = regexp.MustCompile(`^\d+ \d+-\d+$`)
 )
+
+// single is an entry for each frame: frames that one call appended share one, which has the id of the last, a payload
+// for each, and the last one's number among the durable ones (d) or version (v). Other streams have one field of a name.
+func single(entries []rueidis.XRangeSlice) (out []rueidis.XRangeEntry) {
+	for _, e := range entries {
+		var payloads []string
+		common := map[string]string{}
+		for _, f := range e.FieldValues {
+			if f.Field == "p" {
+				payloads = append(payloads, f.Value)
+			} else {
+				common[f.Field] = f.Value
+			}
+		}
+		if len(payloads) == 0 {
+			out = append(out, rueidis.XRangeEntry{ID: e.ID, FieldValues: common})
+		}
+		ms, last := cut(e.ID)
+		grows := "d"
+		if _, delta := common["v"]; delta {
+			grows = "v"
+		} else if _, live := common["x"]; live {
+			grows = ""
+		}
+		for i, payload := range payloads {
+			before := len(payloads) - 1 - i
+			own := maps.Clone(common)
+			own["p"] = payload
+			if _, ok := own[grows]; ok {
+				own[grows] = strconv.Itoa(count(own, grows) - before)
+			}
+			out = append(out, rueidis.XRangeEntry{ID: strconv.FormatUint(ms, 10) + "-" +
+				strconv.FormatUint(last-uint64(before), 10), FieldValues: own})
+		}
+	}
+	return out
+}
 
 // ordinal is the number of durable frames up to an entry.
 func ordinal(e rueidis.XRangeEntry) int {

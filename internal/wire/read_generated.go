@@ -235,11 +235,12 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 }
 
 // ReadAttemptStream is a call of ff_read_attempt_stream, what is known about the stream of one attempt; the frames
-// themselves are read by plain XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt,
-// and how it ended: ended_at category message. Of one that has not begun they say how the one before it ended. due
-// is until when the execution is delayed, epoch that of its last claim. end_at end_category end_message end_by
-// end_source are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is
-// closed, and its reason is removed.
+// themselves are read by plain XRANGE. trimmed is how many of the durable ones are gone, and trimmed_id the last of
+// them. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: ended_at
+// category message. Of one that has not begun they say how the one before it ended. due is until when the execution
+// is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
+// ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is
+// removed.
 type ReadAttemptStream struct {
 	ID      string
 	Attempt int // 1..4294967295
@@ -259,8 +260,8 @@ type ReadAttemptStreamReply struct {
 	Bytes       int
 	Sequence    int
 	LastID      string
-	FirstID     string
-	Retained    int
+	Trimmed     int
+	TrimmedID   string
 	Closed      bool
 	ClosedAt    time.Time
 	Reason      string
@@ -292,8 +293,8 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.Bytes = r.Int()
 	x.Sequence = r.Int()
 	x.LastID = r.Text()
-	x.FirstID = r.Text()
-	x.Retained = r.Int()
+	x.Trimmed = r.Int()
+	x.TrimmedID = r.Text()
 	x.Closed = r.Flag()
 	x.ClosedAt = r.Instant()
 	x.Reason = r.Text()

@@ -1,10 +1,12 @@
 -- frames: a batch of frames, as ff_append_frames gets it, stores it and tells live tailers of it. Each mode has a log
 -- of its own, so that none can trim or expire another: d durable frames, s summary deltas beside the merged document,
 -- l best-effort frames, whose log has a TTL. The id of an entry is "<ms>-<producer sequence>", and its ms never steps
--- back: a reader merges the logs by it, and the sequence needs no field. Fields of an entry: p payload, t type, e
--- encoding, c correlation and, behind a unit separator, the source, w produced at (absent if empty), and beside frames
--- of other modes d durable frames so far (absent when that is the sequence), v summary version, x ttl.
-local frames = { most = 100, document = 262144, deltas = 64 } -- frames, bytes, entries
+-- back: a reader merges the logs by it, and the sequence needs no field. Neighbours of a group are one entry, as many
+-- as have 64 KiB together: a p for each payload, and the id and the fields of the last one, from which those of the
+-- others follow. Fields: p payload, t type, e encoding, c correlation and, behind a unit separator, the source, w
+-- produced at (absent if empty), and beside frames of other modes d durable frames so far (absent when that is the
+-- sequence), v summary version, x ttl.
+local frames = { most = 100, document = 262144, deltas = 64, entry = 65536 } -- frames, bytes, entries, bytes
 
 local encodings = { [''] = true, json = true, bytes = true }
 local names = { 't', 'e', 'c', 'w' }
@@ -39,8 +41,7 @@ function frames.group(argv, at, most)
       fields[#fields + 1] = argv[at + part]
     end
   end
-  return { mode = ttl and 'l' or mode, ttl = ttl, at = at, first = at + 6, last = at + 5 + count, fields = fields,
-    size = #fields }
+  return { mode = ttl and 'l' or mode, ttl = ttl, at = at, first = at + 6, last = at + 5 + count, fields = fields }
 end
 
 -- extras reads what follows the groups: with deltas the version before the first and the document after the last,
@@ -101,73 +102,97 @@ function frames.skip(batch, argv, count)
   end
 end
 
--- place adds to the fields of a group where its next frame stands among frames of other modes, and returns the same
--- in a word for tailers.
-local function place(group, durables, version)
-  local fields, size, total = group.fields, group.size, reply.int(durables)
-  fields[size + 1], fields[size + 2] = 'd', total
+-- place says in a word for tailers where a frame stands among frames of other modes, and adds the same to the fields of
+-- its entry.
+local function place(group, fields, durables, version)
+  local n, total = #fields, reply.int(durables)
+  fields[n + 1], fields[n + 2] = 'd', total
   if group.mode == 'd' then return 'd,' .. total end
   local detail = reply.int(group.ttl or version)
-  fields[size + 3], fields[size + 4] = group.ttl and 'x' or 'v', detail
+  fields[n + 3], fields[n + 4] = group.ttl and 'x' or 'v', detail
   return group.mode .. detail .. ',' .. total
 end
 
 local function part(text) return reply.int(#text) .. ':' .. text end
 
--- tell adds a frame to what live tailers get: each part with its length.
-local function tell(told, argv, group, id, payload, word)
+-- tell adds an entry to what live tailers get: each part with its length, how many payloads there are, and these.
+local function tell(told, argv, group, from, upto, id, word)
   if not group.head then
     group.head = part(argv[group.at + 1]) .. part(argv[group.at + 2]) .. part(argv[group.at + 3]) ..
       part(argv[group.at + 4])
   end
-  told[#told + 1] = part(id) .. group.head .. part(payload) .. part(word)
+  told[#told + 1] = part(id) .. group.head .. part(word) .. reply.int(upto - from + 1) .. ':'
+  for i = from, upto do told[#told + 1] = part(argv[i]) end
 end
-
-local digits = {} -- the last two digits of a number: to join them to the others costs a fifth of formatting all of it
 
 -- write stores a batch behind what an attempt has, and counts it there: sequence and id of its last frame, durables,
 -- version, lives. told collects the frames for live tailers, if there are any. It returns the id of the first frame.
--- Its loop is what a frame costs.
 function frames.write(ctx, f, argv, batch, has, told)
   local call, ms = redis.call, tonumber(string.match(has.id, '^%d+'))
   local before = (ctx.now > ms and ctx.t or reply.int(ms)) .. '-' -- the clock may have stepped back, ids never do
-  local sequence, durables, version, first, hundreds = has.sequence, has.durables, has.version, nil, nil
+  local sequence, durables, version = has.sequence, has.durables, has.version
+  batch.entries = 0
   for n = 1, #batch do
     local group = batch[n]
-    local key, mode, fields = logs[group.mode](ctx.r, f.id, f.attempt), group.mode, group.fields
-    for i = group.first, group.last do
-      sequence = sequence + 1
-      local rest, id, word = sequence % 100, nil, ''
-      if sequence < 100 then
-        id = before .. reply.int(sequence)
-      else
-        if rest == 0 or not hundreds then hundreds = before .. reply.int((sequence - rest) / 100) end
-        digits[rest] = digits[rest] or (rest < 10 and '0' or '') .. reply.int(rest)
-        id = hundreds .. digits[rest]
+    local key, mode, i = logs[group.mode](ctx.r, f.id, f.attempt), group.mode, group.first
+    while i <= group.last do
+      local fields, from, bytes, word = { 'p', argv[i] }, i, #argv[i], ''
+      while i < group.last and bytes + #argv[i + 1] <= frames.entry do
+        i = i + 1
+        bytes = bytes + #argv[i]
+        fields[#fields + 1], fields[#fields + 2] = 'p', argv[i]
       end
+      local count = i - from + 1
+      sequence = sequence + count
       if mode == 'd' then
-        durables = durables + 1
+        durables = durables + count
       elseif mode == 's' then
-        version = version + 1
+        version = version + count
       end
-      if durables ~= sequence then word = place(group, durables, version) end
-      call('XADD', key, id, 'p', argv[i], unpack(fields))
-      first, has.id = first or id, id
-      if told then tell(told, argv, group, id, argv[i], word) end
+      for k = 1, #group.fields do fields[#fields + 1] = group.fields[k] end
+      if durables ~= sequence then word = place(group, fields, durables, version) end
+      has.id = before .. reply.int(sequence)
+      call('XADD', key, has.id, unpack(fields))
+      if told then tell(told, argv, group, from, i, has.id, word) end
+      batch.entries, i = batch.entries + 1, i + 1
     end
   end
+  local first = before .. reply.int(has.sequence + 1)
   has.sequence, has.durables, has.version, has.lives = sequence, durables, version, has.lives + batch.l
   return first
 end
 
--- trim keeps so many durable frames of an attempt, about as many if exact is not set.
-function frames.trim(ctx, f, keep, exact)
-  redis.call('XTRIM', keys.stream(ctx.r, f.id, f.attempt), 'MAXLEN', exact and '=' or '~', keep)
+-- trim keeps so many durable frames of an attempt, and up to a 64th of that or 64 more. A stream counts entries, so the
+-- metadata has marks: every so many frames the number and the id of the last one, behind which nothing is cut. What is
+-- gone is the mark that was used last.
+function frames.trim(ctx, f, has)
+  local step = math.max(64, math.floor(has.most / 64))
+  if math.floor(has.durables / step) == math.floor(has.before / step) then return end
+  local meta = keys.meta(ctx.r, f.id, f.attempt)
+  local marks, gone = redis.call('HGET', meta, 'm') or '', nil
+  marks = marks .. reply.int(has.durables) .. ' ' .. has.id .. ' '
+  local number, id, behind = string.match(marks, '^(%d+) (%d+%-%d+) ()')
+  while number and tonumber(number) <= has.durables - has.most do
+    gone, marks = number .. ' ' .. id, string.sub(marks, behind)
+    number, id, behind = string.match(marks, '^(%d+) (%d+%-%d+) ()')
+  end
+  if not gone then
+    redis.call('HSET', meta, 'm', marks)
+    return
+  end
+  local ms, sequence = string.match(gone, ' (%d+%-)(%d+)$')
+  redis.call('XTRIM', keys.stream(ctx.r, f.id, f.attempt), 'MINID', ms .. reply.int(tonumber(sequence) + 1))
+  redis.call('HSET', meta, 'm', marks, 't', gone)
+end
+
+-- cut keeps about so many frames in a log whose entries have as many as those of a batch.
+local function cut(key, keep, batch)
+  redis.call('XTRIM', key, 'MAXLEN', math.floor((keep * batch.entries + batch.count - 1) / batch.count))
 end
 
 -- summarize stores the document of a batch with deltas, and counts them.
 function frames.summarize(ctx, f, batch, has)
-  redis.call('XTRIM', keys.deltas(ctx.r, f.id, f.attempt), 'MAXLEN', '~', frames.deltas)
+  cut(keys.deltas(ctx.r, f.id, f.attempt), frames.deltas, batch)
   local summary, version = keys.summary(ctx.r, f.id, f.attempt), reply.int(has.version)
   if has.version == batch.s then redis.call('HSET', summary, 'f', ctx.t) end
   redis.call('HSET', summary, 'd', batch.text, 'v', version, 'l', ctx.t)
@@ -179,7 +204,7 @@ end
 function frames.expire(ctx, f, batch, has)
   local live, ttl = keys.live(ctx.r, f.id, f.attempt), nil
   for n = 1, #batch do ttl = batch[n].ttl or ttl end
-  redis.call('XTRIM', live, 'MAXLEN', '~', batch.keep)
+  cut(live, batch.keep, batch)
   redis.call('PEXPIRE', live, 2 * ttl)
   redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'l', reply.int(has.lives))
 end

@@ -1,12 +1,13 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
--- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: ended_at
+-- XRANGE. trimmed is how many of the durable ones are gone, and trimmed_id the last of them. An attempt that wrote
+-- nothing still ends. type and began are of the attempt, and how it ended: ended_at
 -- category message. Of one that has not begun they say how the one before it ended. due is until when the execution
 -- is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
 -- ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id:id attempt:n(1..4294967295)
--- Replies: OK exists:flag frames:n bytes:n sequence:n last_id:text first_id:text retained:n closed:flag
+-- Replies: OK exists:flag frames:n bytes:n sequence:n last_id:text trimmed:n trimmed_id:text closed:flag
 --          closed_at:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recorded_id:text
 --          type:text began:instant ended_at:instant category:text message:text due:instant epoch:n end_at:instant
 --          end_category:text end_message:text end_by:text end_source:text kept:n
@@ -66,14 +67,11 @@ local function ff_read_attempt_stream(ctx, q)
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local started = core.started(c)
-  local m = redis.call('HMGET', keys.meta(ctx.r, id, number), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
-  local first, retained = '0-0', 0
-  if m[1] then
-    local key = keys.stream(ctx.r, id, number)
-    retained = redis.call('XLEN', key)
-    local head = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)
-    if head[1] then first = head[1][1] end
-  end
+  local m = redis.call('HMGET', keys.meta(ctx.r, id, number), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r',
+    't')
+  local last, gone = '0-0', '0'
+  if m[11] then gone, last = string.match(m[11], '^(%d+) (%d+%-%d+)$') end
+  if m[1] and redis.call('EXISTS', keys.stream(ctx.r, id, number)) == 0 then gone = m[1] end
   local closed, reason = m[5] and true or false, m[6] or ''
   local past = ff_stream.past(ctx, id, attempt <= started and number or reply.int(started))
   if not m[1] then
@@ -91,7 +89,7 @@ local function ff_read_attempt_stream(ctx, q)
   if m[10] and attempt > tonumber(c.dropped_attempts or '0') then
     recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$')
   end
-  local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
+  local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', gone, last,
     closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.state, m[7] or '0', m[8] or '0',
     m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0' }
   ff_stream.attempt(out, c, past, attempt, started)

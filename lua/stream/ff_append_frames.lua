@@ -57,11 +57,11 @@ function ff_append.enter(ctx, c, f, has, first)
 end
 
 -- publish tells live tailers: attempt, count, the run's number, what its entry says if it begins here, then the frames.
-function ff_append.publish(ctx, f, told, number, entry)
+function ff_append.publish(ctx, f, count, told, number, entry)
   number = number or redis.call('HGET', keys.meta(ctx.r, f.id, f.attempt), 'n') or '1'
   entry = entry or ''
   publish.to(keys.frames(ctx.r, f.id),
-    f.attempt .. ' ' .. reply.int(#told) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry ..
+    f.attempt .. ' ' .. reply.int(count) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry ..
     table.concat(told))
 end
 
@@ -94,12 +94,11 @@ local function ff_append_frames(ctx, argv)
   has.before, has.most = has.durables, has.keep > 0 and has.keep or ff_append.default
   has.bytes = has.bytes + batch.bytes
   local id = frames.write(ctx, f, argv, batch, has, told)
-  local exact = has.keep > 0 and math.floor(has.durables / 64) > math.floor(has.before / 64)
-  if batch.d > 0 and has.durables > has.most then frames.trim(ctx, f, has.most, exact) end
+  frames.trim(ctx, f, has)
   if batch.s > 0 then frames.summarize(ctx, f, batch, has) end
   if batch.l > 0 then frames.expire(ctx, f, batch, has) end
   local number, entry = ff_append.enter(ctx, c, f, has, id)
-  if told then ff_append.publish(ctx, f, told, number, entry) end
+  if told then ff_append.publish(ctx, f, batch.count, told, number, entry) end
   return reply.ok(has.id, reply.int(has.durables), reply.int(has.sequence), reply.int(has.version),
     reply.int(batch.count))
 end
