@@ -93,7 +93,8 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "operator":
-				if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{}); err != nil {
+				if _, err := w.engine.ResumeExecution(trail.As(w.ctx, "op", ""), id,
+					engine.ResumeRequest{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -107,7 +107,8 @@ var pauseScenarios = []scenario{
 		by := map[string]func(m engine.Minted){
 			"policy": func(m engine.Minted) { w.signal(id, m, "go", waitwords.EffectSatisfied) },
 			"operator": func(engine.Minted) {
-				_, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), id, engine.ResumeRequest{Delay: 200 * time.Millisecond})
+				_, err := w.e.ResumeExecution(trail.As(w.ctx, "op", ""), id,
+					engine.ResumeRequest{Delay: 200 * time.Millisecond})
 				w.no(err)
 				w.check()
 			},

@@ -264,8 +264,8 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID,
 		Unended: r.Unended, More: r.More}, err
 }
 
-// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/execution/ff_set_tags.lua). A key in
-// both is removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/execution/ff_set_tags.lua). A key
+// in both is removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
 	of := flowfabric.ExecutionID(id)
 	return e.setTags(ctx, of, wire.SetTags{Of: "flow", Sets: set, Removals: remove})

@@ -34,7 +34,8 @@ func (x *execution) logs(attempt string, meta map[string]string) {
 			say("frame %s is durable frame %d of %d", e.ID, ordinal(e), durables)
 		}
 	}
-	if gone, _, _ := strings.Cut(cmp.Or(meta["t"], "0"), " "); len(main) > 0 && gone != strconv.Itoa(durables-len(main)) {
+	if gone, _, _ := strings.Cut(cmp.Or(meta["t"], "0"), " "); len(main) > 0 &&
+		gone != strconv.Itoa(durables-len(main)) {
 		say("%s of its frames are gone, %d of %d are there", gone, len(main), durables)
 	}
 	for i, e := range deltas {
@@ -88,7 +89,7 @@ var (
 )
 
 // single is an entry for each frame: frames that one call appended share one, which has the id of the last, a payload
-// for each, and the last one's number among the durable ones (d) or version (v). Other streams have one field of a name.
+// for each, and the last one's number among the durable ones (d) or version (v). Others have one field of a name.
 func single(entries []rueidis.XRangeSlice) (out []rueidis.XRangeEntry) {
 	for _, e := range entries {
 		var payloads []string

@@ -220,7 +220,10 @@ var kinds = map[string]kind{
 		}
 		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force)}
 	}, func(p *model.Partition, c call) model.Reply { return p.Replay(c.ID, c.Replay) }, nil},
-	"tags": {"ff_set_tags", func(c call) []string { return slices.Concat([]string{c.ID, "execution"}, pairs(c.Set), list(c.List)) },
+	"tags": {"ff_set_tags", func(c call) []string {
+		return slices.Concat([]string{c.ID, "execution"}, pairs(c.Set),
+			list(c.List))
+	},
 		func(p *model.Partition, c call) model.Reply { return p.SetTags(c.ID, c.Set, c.List) }, nil},
 	"purge": {"ff_purge_execution", func(c call) []string { return []string{c.ID, text(c.Number)} },
 		func(p *model.Partition, c call) model.Reply { return p.Purge(c.ID, c.Number) }, nil},
