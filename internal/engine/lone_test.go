@@ -59,12 +59,7 @@ func TestALoneCallEndsWithItsContext(t *testing.T) {
 	alone(t, cancelled)
 	alone(t, limited)
 	do(t, other, "CLIENT", "PAUSE", "3600000", "ALL")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	time.AfterFunc(50*time.Millisecond, cancel)
-	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond) // timed: the server does not answer
-	defer stop()
-	for ctx, e := range map[context.Context]*Engine{ctx: cancelled, short: limited} {
+	ends := func(ctx context.Context, e *Engine) {
 		c := e.lone.client.Load()
 		if err := look(ctx, e); !errors.Is(err, flowfabric.ErrTransport) || !errors.Is(err, ctx.Err()) {
 			t.Errorf("%v: %v", ctx.Err(), err)
@@ -73,6 +68,13 @@ func TestALoneCallEndsWithItsContext(t *testing.T) {
 			t.Errorf("%v: a connection that was given up is used again", ctx.Err())
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.AfterFunc(50*time.Millisecond, cancel)
+	ends(ctx, cancelled)
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond) // timed: the server does not answer
+	defer stop()
+	ends(short, limited)
 }
 
 func TestLoneCallsOutliveTheirConnection(t *testing.T) {
