@@ -6,6 +6,10 @@ local create = {}
 
 local none = {}
 
+-- The shapes of groups that were judged before, by their names: what does not depend on the partition or the time.
+-- They outlive a call, where the server keeps the library loaded, as most executions share a few.
+local shapes, shaped = {}, 0
+
 -- head reads what a group has in common from position i, and how many of its kind follow, at most room. It returns
 -- the group and the position behind, or nil and what is wrong.
 local function head(argv, i, room)
@@ -14,7 +18,7 @@ local function head(argv, i, room)
   if not tags then return nil, argv[i + 10] and 'tags: at most 64' or 'arguments: a group is cut short' end
   local group = { namespace = argv[i], lane = argv[i + 1], kind = argv[i + 2], capabilities = argv[i + 3],
     priority = argv[i + 4], delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8],
-    creator = argv[i + 9], tags = tags }
+    creator = argv[i + 9], tags = tags, name = table.concat(argv, '\n', i, i + 9) }
   group.count = args.int(argv[at], 1, room)
   if not group.count then return nil, 'count: 1..100' end
   return group, at + 1
@@ -48,12 +52,25 @@ function create.parse(argv, i, with)
   return items
 end
 
--- alike tells whether two groups differ in nothing but tags.
-local function alike(a, b)
-  return a.namespace == b.namespace and a.lane == b.lane and a.kind == b.kind and a.capabilities == b.capabilities and
-      a.priority == b.priority and a.delay == b.delay and a.deadline == b.deadline and a.policy == b.policy
-        and a.timeout == b.timeout and
-      a.creator == b.creator
+-- alike tells whether two groups differ in nothing but tags. Their names tell, as nothing of a group that is not
+-- refused has a line end, but maybe its creator.
+local function alike(a, b) return a.name == b.name and a.creator == b.creator end
+
+-- shape is a new template for a group whose like was judged before, nil if there was none or more is to be looked at.
+function create.shape(ctx, group)
+  local s = not ctx.gates and shapes[group.name]
+  if not s or s.creator ~= group.creator then return nil end
+  return { row = s.row, route = route.find(ctx, s.row), priority = s.priority, categories = s.categories,
+    state = 'R1f', shape = s }
+end
+
+-- keep keeps the shape of a group that was not refused, if it says nothing of gates or times.
+local function keep(ctx, group, t)
+  if ctx.gates or group.delay ~= '' or group.deadline ~= '' or string.find(group.name, '\31', 1, true) then return end
+  if shaped == 256 then shapes, shaped = {}, 0 end
+  shapes[group.name] = { row = t.row, creator = group.creator, priority = t.priority, categories = t.categories,
+    core = t.core, stem = record.stem(t.core) }
+  shaped = shaped + 1
 end
 
 -- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing
@@ -63,9 +80,11 @@ function create.template(ctx, group)
   local last = ctx.cache.group
   local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group)
     and last.template
+  if not t then t = create.shape(ctx, group) end
   if not t then
     t = { core = {} }
     t.refusal = create.judge(ctx, group, t)
+    if not t.refusal then keep(ctx, group, t) end
   end
   ctx.cache.group, group.template = group, t
   return t
@@ -179,7 +198,16 @@ end
 -- place gives the executions of a template their route.
 function create.place(ctx, t)
   t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
-  t.core.route = t.route
+  if t.core then t.core.route = t.route end
+end
+
+-- fields are those that the executions of a placed template begin with.
+local function fields(ctx, t)
+  if not t.shape then return t.core end
+  local c = {}
+  for field, value in pairs(t.shape.core) do c[field] = value end
+  c.route, c.created_at = t.route, ctx.t
+  return c
 end
 
 -- write stores one judged item. m are the further fields of a member of a flow, and whether it is blocked.
@@ -189,7 +217,11 @@ function create.write(ctx, item, m)
     create.place(ctx, t)
     t.score = t.priority == 0 and ctx.t
       or lane.score(ctx, { created_at = ctx.t, priority = t.priority, route = t.route })
-    t.before, t.named = record.fresh(t.core)
+    if t.shape then
+      t.before, t.named = record.grow(t.shape.stem, t.route, ctx.t)
+    else
+      t.before, t.named = record.fresh(t.core)
+    end
     t.written = true
   end
   local id, digest, payload, tags = item.id, item.digest, item.payload, item.group.tags
@@ -202,7 +234,7 @@ function create.write(ctx, item, m)
   end
   if tags ~= none or not before then
     local c = {}
-    for field, value in pairs(t.core) do c[field] = value end
+    for field, value in pairs(fields(ctx, t)) do c[field] = value end
     for field, value in pairs(m and m.fields or none) do c[field] = value end
     if digest ~= '' then c.digest = digest end
     if key then c.key = key end

@@ -279,6 +279,18 @@ function record.fresh(c)
   return before, named
 end
 
+-- stem is what fresh says of an execution whatever its route and time, in three parts: before these, between them and
+-- the digest, and the end; grow makes of it what fresh would.
+function record.stem(c)
+  local copy = { route = '-' }
+  for field, value in pairs(c) do copy[field] = copy[field] or value end
+  local before, named = record.fresh(copy)
+  local words, behind = string.match(before, '^(.* )%- %S+( %S+ %S+ )$')
+  return { before = words, behind = behind, named = named }
+end
+
+function record.grow(stem, route, created) return stem.before .. route .. ' ' .. created .. stem.behind, stem.named end
+
 -- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if
 -- the parts or the fields have more names than a plain member has. Its state is m.state, if that is given.
 function record.joining(before, named, m)
