@@ -16,6 +16,7 @@ import (
 
 // commands are what the program does besides measuring.
 var commands = map[string]func(ctx context.Context, args []string, out, progress io.Writer) error{
+	"against": measureAgainst,
 	"report":  writeReport,
 	"guard":   guardRatios,
 	"http":    measureHTTP,

@@ -45,6 +45,8 @@ func TestArgumentsOfCommands(t *testing.T) {
 		"guard -rounds 0":           "-rounds is 0",
 		"report -unknown some.json": "-unknown",
 		"scale -primaries 0":        "0 primaries",
+		"against -rounds 0":         "-rounds 0",
+		"against -revision none":    "none",
 		"scale sometimes":           `unknown argument "sometimes"`,
 		"scale plan -batch 0":       "0 a call",
 		"scale check -n 100":        "multiple of 6400",

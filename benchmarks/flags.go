@@ -82,6 +82,7 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 		"members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long idle watches the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
+	f.DurationVar(&s.Pause, "pause", 5*time.Millisecond, "rest before each sample of one job at a time")
 	sleeps := f.String("sleeps", "1ms,2ms,5ms,10ms,20ms,50ms,100ms",
 		"comma-separated times that handlers take in sleep, ascending")
 	handlers := f.String("handlers", "64,256,1000", "comma-separated numbers of handlers at once in sleep, ascending")
@@ -166,8 +167,8 @@ func (o *options) choose(scenarios, systems string) error {
 	if s.Work < 0 || s.Work > time.Second {
 		return fmt.Errorf("-work is %v, want 0..1s", s.Work)
 	}
-	if s.Window <= 0 || s.Settle < 0 {
-		return fmt.Errorf("want -window above 0 and -settle not below it")
+	if s.Window <= 0 || s.Settle < 0 || s.Pause < 0 {
+		return fmt.Errorf("want -window above 0, -settle and -pause not below it")
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func names() []string {
 func usage(f *flag.FlagSet) {
 	out := f.Output()
 	fmt.Fprint(out, "Usage: go run . [options]; go run . COMMAND -h tells of the\n"+
-		"commands batches, embedded, guard, http, report, scale, steady\n\n"+
+		"commands against, batches, embedded, guard, http, report, scale, steady\n\n"+
 		"Every scenario starts private servers, on unix sockets and without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
@@ -228,5 +229,5 @@ func (o options) settings() report.Settings {
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items,
 		Payload: s.Payload, Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions,
 		Samples: s.Samples, Tailers: s.Tailers, Held: s.Held, Workers: s.Workers, Members: s.Members, Growth: s.Growth,
-		Window: s.Window.String(), Settle: s.Settle.String()}
+		Window: s.Window.String(), Settle: s.Settle.String(), Pause: s.Pause.String()}
 }

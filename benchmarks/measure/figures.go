@@ -35,12 +35,13 @@ const (
 	Parked     = "bytes_suspended"        //
 	Retained   = "done_retained"          // completed jobs that the server still knows after the round
 	Workers    = "workers"
-	Longest    = "longest_call_ms"  // of the server; 0 when none took longer than a half
-	Backlog    = "left_ms"          // after the last handler, until nothing was left to do
-	Blocked    = "bytes_blocked"    // per job that waits for one other, payload not counted, its edge included
-	Edge       = "bytes_edge"       // of each further edge
-	OfIdeal    = "ratio_to_ideal"   // Throughput / what as many handlers could do at most
-	AtOnce     = "handlers_at_once" // most of them, as handlers saw it
+	Longest    = "longest_call_ms"     // of the server; 0 when none took longer than a half
+	Backlog    = "left_ms"             // after the last handler, until nothing was left to do
+	Blocked    = "bytes_blocked"       // per job that waits for one other, payload not counted, its edge included
+	Edge       = "bytes_edge"          // of each further edge
+	OfCall     = "ratio_to_empty_call" // P50 / that of a call of a function that does nothing, after the same pauses
+	OfIdeal    = "ratio_to_ideal"      // Throughput / what as many handlers could do at most
+	AtOnce     = "handlers_at_once"    // most of them, as handlers saw it
 )
 
 // Figures are what one round measured, by name.

@@ -56,6 +56,7 @@ type Settings struct {
 	Growth      []int    `json:"growth_waiting"`
 	Window      string   `json:"window"`
 	Settle      string   `json:"settle"`
+	Pause       string   `json:"pause"`
 }
 
 // Write stores the document under path, whose directory is made if it is missing.

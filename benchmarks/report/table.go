@@ -35,7 +35,8 @@ var own = map[string][]column{
 		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
 	},
 	"sleep": {
-		{measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"}, {measure.AtOnce, "most at once"},
+		{measure.OfCall, "of empty call"}, {measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"},
+		{measure.AtOnce, "most at once"},
 		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
 		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"},
 		{measure.Retained, "retained"},

@@ -393,7 +393,7 @@ func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure
 				return err
 			}
 		}
-		if err := pause(ctx, rest(poll)); err != nil {
+		if err := pause(ctx, b.rest(poll)); err != nil {
 			return err
 		}
 		since, err := start(i)
@@ -416,6 +416,13 @@ func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure
 	delete(f, measure.Throughput) // set by the pauses
 	maps.Copy(f, extra)
 	f.Latencies(took)
+	empty, err := b.emptyCall(ctx)
+	if err != nil {
+		return err
+	}
+	if empty > 0 {
+		f[measure.OfCall] = f[measure.P50] / (float64(empty) / float64(time.Millisecond))
+	}
 	b.done(variant, f, commands)
 	return nil
 }
@@ -434,10 +441,35 @@ func (b *Bench) poll() time.Duration {
 
 // rest is the time between two samples. A worker that polls has just looked when a handler begins, so that a job
 // always 3 ms later would always wait for a whole interval; hence one to two intervals, at random.
-func rest(poll time.Duration) time.Duration {
-	const least = 3 * time.Millisecond
+func (b *Bench) rest(poll time.Duration) time.Duration {
 	if poll == 0 {
-		return least
+		return b.Pause
 	}
-	return max(least, poll+rand.N(poll))
+	return max(b.Pause, poll+rand.N(poll))
+}
+
+// emptyCall is the median of a call of a function that does nothing, after the same pauses as samples have; 0 of a
+// server without functions. What a processor takes to wake is in both.
+func (b *Bench) emptyCall(ctx context.Context) (time.Duration, error) {
+	server, ok := b.Server.(driver.Callable)
+	if !ok {
+		return 0, nil
+	}
+	call, stop, err := server.Trivial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	took := make([]float64, max(b.Samples/5, 1))
+	for i := range took {
+		if err := pause(ctx, b.rest(0)); err != nil {
+			return 0, err
+		}
+		since := time.Now()
+		if err := call(ctx); err != nil {
+			return 0, err
+		}
+		took[i] = float64(time.Since(since))
+	}
+	return time.Duration(measure.Median(took)), nil
 }

@@ -34,6 +34,7 @@ type Options struct {
 	Members     int             // of a flow in flow (ten times that in its largest part) and bounds
 	Window      time.Duration   // of observation in idle
 	Settle      time.Duration   // before a window
+	Pause       time.Duration   // before each sample of latency, suspend and tail
 	Growth      []int           // jobs that wait in growth, from few to many
 	ProfileDir  string          // for processor profiles of the measured parts; empty: none
 }
