@@ -180,8 +180,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a client that is printed shows no secret
-	c := newClient(cfg, eng, framelog.NewHub(eng), keyring, eng.Close, release)
-	c.link.Engine = eng
+	tails := framelog.NewHub(eng)
+	c := newClient(cfg, eng, tails, keyring, eng.Close, release)
+	c.link.Engine, c.link.Tails = eng, tails
 	return c, nil
 }
 

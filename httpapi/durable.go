@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +33,7 @@ const (
 
 // view is how messages are made of a tail's events.
 type view struct {
+	form  string // of a frame's text: see framelog.Event.Text
 	media string
 	json  bool                                 // a read answers an array
 	of    func(stream.TailEvent) []byte        // nil: nothing
@@ -47,14 +46,14 @@ func durableFrame(e stream.TailEvent) (stream.Frame, bool) {
 }
 
 var views = map[string]view{
-	"events": {media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
+	"events": {form: "stream events", media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
 		if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry {
 			return nil
 		}
 		text, _ := json.Marshal(told(e))
 		return text
 	}},
-	"json": {media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
+	"json": {form: "stream json", media: "application/json", json: true, of: func(e stream.TailEvent) []byte {
 		f, ok := durableFrame(e)
 		switch {
 		case !ok:
@@ -68,14 +67,14 @@ var views = map[string]view{
 		text, _ := json.Marshal(string(f.Payload))
 		return text
 	}},
-	"text": {media: "text/plain", of: func(e stream.TailEvent) []byte {
+	"text": {form: "stream text", media: "text/plain", of: func(e stream.TailEvent) []byte {
 		f, ok := durableFrame(e)
 		if !ok || f.Encoding == stream.Bytes {
 			return nil
 		}
 		return f.Payload
 	}, line: dataLines},
-	"bytes": {media: "application/octet-stream", of: func(e stream.TailEvent) []byte {
+	"bytes": {form: "stream bytes", media: "application/octet-stream", of: func(e stream.TailEvent) []byte {
 		f, ok := durableFrame(e)
 		if !ok {
 			return nil
@@ -108,6 +107,7 @@ type durable struct {
 	live   string
 	cursor string
 	shown  *redactor
+	said   []byte // the state behind the frames that are ready
 }
 
 // chunk is what a read found.
@@ -343,98 +343,6 @@ func (d *durable) wait(from stream.Position, most time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// control is what a reader of Server-Sent Events is told after data.
-type control struct {
-	Next     string `json:"streamNextOffset"`
-	Cursor   string `json:"streamCursor,omitempty"`
-	UpToDate bool   `json:"upToDate,omitempty"`
-	Closed   bool   `json:"streamClosed,omitempty"`
-}
-
-// events sends what is there and what comes, for a minute.
-func (d *durable) events(from stream.Position) error {
-	first, err := d.read(from, durableChunk)
-	if err != nil {
-		return err
-	}
-	if d.name == "bytes" {
-		d.c.w.Header().Set("Stream-SSE-Data-Encoding", "base64")
-	}
-	d.c.w.Header().Set("Cache-Control", "no-cache, no-store")
-	out := newEventWriter(d.c, "text/event-stream")
-	defer out.close()
-	for x := first; ; {
-		if d.send(out, x) != nil || x.closed && x.upToDate {
-			return nil
-		}
-		from = x.next
-		if x.upToDate {
-			break
-		}
-		if x, err = d.read(from, durableChunk); err != nil {
-			return nil // the reader comes back
-		}
-	}
-	ctx, cancel := context.WithTimeout(d.c.ctx(), durableSSE)
-	defer cancel()
-	for e, err := range d.c.h.client.Execution(d.id).Tail(ctx, d.options(from)...) {
-		if err != nil {
-			return nil
-		}
-		x := chunk{next: from, upToDate: true}
-		if d.take(&x, e); d.c.broken != nil {
-			return nil
-		}
-		from = x.next
-		if (len(x.messages) > 0 || x.closed) && d.send(out, x) != nil || x.closed {
-			return nil
-		}
-	}
-	return nil
-}
-
-// send writes data, if there is any, and where the reader is behind it.
-func (d *durable) send(out *eventWriter, x chunk) error {
-	var b strings.Builder
-	if len(x.messages) > 0 {
-		b.WriteString("event: data\n")
-		if d.view.json {
-			b.WriteString("data:")
-			for _, piece := range lineEnds.Split(string(d.body(x.messages)), -1) {
-				// of JSON that somebody wrote in several lines
-				b.WriteString(piece)
-			}
-			b.WriteString("\n")
-		} else {
-			d.view.line(&b, bytes.Join(x.messages, nil))
-		}
-		b.WriteString("\n")
-	}
-	say := control{Next: offsetText(x.next), UpToDate: x.upToDate, Closed: x.closed && x.upToDate}
-	if !say.Closed {
-		say.Cursor = d.nextCursor(time.Now())
-	}
-	text, err := json.Marshal(say)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(&b, "event: control\ndata:%s\n\n", text)
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	out.write(b.String())
-	return out.err
-}
-
-// nextCursor is the number of an interval of 20 seconds, and always above the one that the reader sent, so that no
-// cache answers it for ever.
-func (d *durable) nextCursor(now time.Time) string {
-	n := uint64(now.Sub(time.Date(2024, 10, 9, 0, 0, 0, 0, time.UTC)) / (20 * time.Second))
-	if given, err := strconv.ParseUint(d.cursor, 10, 62); err == nil && given >= n {
-		n = given + 1 + rand.Uint64N(180)
-	}
-	return strconv.FormatUint(n, 10)
 }
 
 // An offset is the parts of a position in hexadecimal, those in front that grow first, without the mark of a wait,

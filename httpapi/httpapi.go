@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Bounds of requests. They are part of the OpenAPI document.
@@ -111,6 +112,7 @@ type Handler struct {
 	poll    time.Duration // that a long poll of a durable stream waits
 	most    int           // bytes of payloads that a transcript has, about
 	again   time.Duration // after which a reader of a stream is asked again who it is
+	written func(stream.TailEvent) []byte
 }
 
 // New makes the API. Errors wrap flowfabric.ErrConfig and name the field.
@@ -154,7 +156,7 @@ func New(cfg Config) (*Handler, error) {
 		actions: map[string]map[string]*route{}, cross: http.NewCrossOriginProtection(), failed: newLimiter(),
 		sampler: newSampler(cfg.Admin), sharing: sharing{answers: map[string]*sharedAnswer{}}, routes: routes,
 		slow:  slowbody.Within,
-		again: time.Minute, most: maxTranscript, poll: durablePoll}
+		again: time.Minute, most: maxTranscript, poll: durablePoll, written: written}
 	for _, origin := range cfg.AllowedOrigins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			return bad("AllowedOrigins: %v", err)

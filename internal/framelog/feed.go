@@ -108,7 +108,7 @@ func (f *feed) publish(text string) {
 		return
 	}
 	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed,
-		placed: make([]atomic.Pointer[placed], len(said.Frames))}
+		told: make([]atomic.Pointer[Event], len(said.Frames))}
 	for i := range m.frames {
 		m.bytes += len(m.frames[i].Payload)
 	}

@@ -20,13 +20,7 @@ type message struct {
 	resumed *stream.Resumption // the run that begins with them
 	bytes   int
 
-	placed []atomic.Pointer[placed] // the position behind each frame, as the first tailer that needed it wrote it
-}
-
-// placed is a position, and the run that tailers which share it have been told of.
-type placed struct {
-	again    uint32
-	position stream.Position
+	told []atomic.Pointer[Event] // of each frame, as the first tailer that needed it made it
 }
 
 // news is why a tailer wakes, beside messages.

@@ -64,8 +64,20 @@ func validate(o TailOptions) error {
 // [flowfabric.ErrInvalidInput], or another error of the server that trying again does not help.
 func (h *Hub) Tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions) iter.Seq2[stream.TailEvent, error] {
 	return func(yield func(stream.TailEvent, error) bool) {
+		for e, err := range h.Follow(ctx, id, o) {
+			if !e.Idle && !yield(e.TailEvent, err) {
+				return
+			}
+		}
+	}
+}
+
+// Follow is Tail for those who write the events down for many readers: they share what they write, see [Event.Text],
+// and learn when nothing more is ready, see [Event.Idle]. The event is never nil.
+func (h *Hub) Follow(ctx context.Context, id flowfabric.ExecutionID, o TailOptions) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
 		if err := h.tail(ctx, id, o, yield); err != nil && !errors.Is(err, errLeft) {
-			yield(stream.TailEvent{}, fmt.Errorf("tail %s: %w", id, err))
+			yield(&Event{}, fmt.Errorf("tail %s: %w", id, err))
 		}
 	}
 }
@@ -77,7 +89,7 @@ var (
 )
 
 func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions,
-	yield func(stream.TailEvent, error) bool) error {
+	yield func(*Event, error) bool) error {
 	if err := validate(o); err != nil {
 		return err
 	}
@@ -110,8 +122,10 @@ type tailer struct {
 	ctx   context.Context
 	feed  *feed
 	box   *inbox
-	yield func(stream.TailEvent, error) bool
+	yield func(*Event, error) bool
 	timer *time.Timer
+	own   Event // the last one that no other tailer has
+	busy  bool  // something was yielded since the consumer was told that nothing is ready
 
 	only    bool
 	durable bool // without best-effort frames
@@ -267,6 +281,9 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 
 // persist repeats a read while the server cannot be reached.
 func (t *tailer) persist(read func() error) error {
+	if err := t.rest(); err != nil {
+		return err
+	}
 	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(rereadFirst),
 		backoff.WithMaxInterval(rereadAtMost), backoff.WithMaxElapsedTime(0))
 	err := backoff.Retry(func() error {
@@ -282,15 +299,19 @@ func (t *tailer) persist(read func() error) error {
 	return err
 }
 
-// shared is the position behind a frame that was published: mostly the same for all who follow, so one of them writes
-// it.
-func (t *tailer) shared(slot *atomic.Pointer[placed]) stream.Position {
-	if p := slot.Load(); p != nil && p.again == t.again {
-		return p.position
+// shared is the event of a frame that was published: mostly the same for all who follow, so one of them makes it.
+func (t *tailer) shared(f stream.Frame, slot *atomic.Pointer[Event]) *Event {
+	for {
+		old := slot.Load()
+		if old != nil && old.run == t.again {
+			return old
+		}
+		e := &Event{TailEvent: stream.TailEvent{Kind: stream.TailFrame, Attempt: t.attempt, Frame: f,
+			Position: t.position(t.cursor)}, shared: true, run: t.again}
+		if slot.CompareAndSwap(old, e) {
+			return e
+		}
 	}
-	p := &placed{t.again, t.position(t.cursor)}
-	slot.Store(p)
-	return p.position
 }
 
 // deliver yields what a look has brought.
@@ -437,13 +458,32 @@ func (t *tailer) emitGap(missing gap, at Place) error {
 // emit yields one event.
 func (t *tailer) emit(e stream.TailEvent) error { return t.emitAt(e, t.position(t.cursor)) }
 
-// emitAt yields one event, behind which is a position; a tail whose context has ended yields no more.
+// emitAt yields one event, behind which is a position.
 func (t *tailer) emitAt(e stream.TailEvent, p stream.Position) error {
+	t.own.TailEvent = e
+	t.own.Attempt, t.own.Position = t.attempt, p
+	return t.pass(&t.own)
+}
+
+// pass yields one event; a tail whose context has ended yields no more.
+func (t *tailer) pass(e *Event) error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	e.Attempt, e.Position = t.attempt, p
+	t.busy = true
 	if !t.yield(e, nil) {
+		return errLeft
+	}
+	return nil
+}
+
+// rest tells the consumer, once, that nothing more is ready: the tail is about to wait, or to ask the server.
+func (t *tailer) rest() error {
+	if !t.busy {
+		return nil
+	}
+	t.busy = false
+	if !t.yield(idle, nil) {
 		return errLeft
 	}
 	return nil
@@ -506,6 +546,11 @@ func (t *tailer) live() (look, error) {
 			return lookRead, nil
 		case heard&newsState != 0:
 			return lookState, nil
+		case len(messages) > 0: // others may have come meanwhile
+			continue
+		}
+		if err := t.rest(); err != nil {
+			return 0, err
 		}
 		t.timer.Reset(lookEvery)
 		select {
@@ -547,7 +592,7 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 		if t.durable && f.Mode == stream.ModeBestEffort {
 			continue
 		}
-		if err := t.emitAt(stream.TailEvent{Kind: stream.TailFrame, Frame: f}, t.shared(&m.placed[i])); err != nil {
+		if err := t.pass(t.shared(f, &m.told[i])); err != nil {
 			return false, err
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 // Connection is a client as package admin sees it. Nothing of it changes after it was made.
 type Connection struct {
 	Engine        *engine.Engine     // nil over a store that a test made up
+	Tails         *framelog.Hub      // of the client's tails; nil with Engine
 	Keyring       *tokenkeys.Keyring // nil: no token keys
 	Namespace     string             // of calls that name none
 	Creator       string             // who asks if a call does not say; may be empty
