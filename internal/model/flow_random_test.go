@@ -710,14 +710,14 @@ func (x *flows) wait(m *member, mine bool) error {
 		x.o.add(kid)
 		m.kids[kid] = '.'
 	}
+	if len(q.Children) > 0 { // a call that makes none asks whether the wait is over, and changes nothing of it
+		m.wait, m.waitMode, m.leave, m.cancel = 'm', string(q.Mode), q.Leave, q.CancelRemaining
+	}
 	if !parks {
-		if len(q.Children) > 0 {
-			m.wait, m.leave, m.cancel = 'm', q.Leave, q.CancelRemaining
-		}
 		x.held = append(x.held, m)
 		return nil
 	}
-	m.wait, m.waitMode, m.leave, m.cancel = 'p', string(q.Mode), q.Leave, q.CancelRemaining
+	m.wait = 'p'
 	m.tally()
 	if out.Satisfied != (m.wait == 'd') {
 		x.fatal("%s waits: satisfied %t: %s", m.node, out.Satisfied, m.tell())
