@@ -20,8 +20,7 @@ local function ff_adjust_budget(ctx, q)
     local dim = deltas.order[i]
     local now = budget.count(b, dim) + deltas.by[dim]
     if now > 9007199254740991 then return reply.err('invalid_delta', dim, 'the total would pass 9007199254740991') end
-    sets[#sets + 1] = dim
-    sets[#sets + 1] = reply.int(math.max(0, now))
+    sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, now))
     list[i] = dim .. '=' .. reply.int(deltas.by[dim])
   end
 

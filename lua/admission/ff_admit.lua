@@ -42,10 +42,8 @@ local function ff_admit(ctx, q)
       why = ff_admit_do.why(rule, started, held)
       if why then break end
       started, held = started + 1, held + 1
-      began[#began + 1] = ctx.t
-      began[#began + 1] = holds[i]
-      taken[#taken + 1] = reply.int(ctx.now + ttl)
-      taken[#taken + 1] = holds[i]
+      began[#began + 1], began[#began + 2] = ctx.t, holds[i]
+      taken[#taken + 1], taken[#taken + 2] = reply.int(ctx.now + ttl), holds[i]
     end
     admitted = admitted + 1
   end

@@ -24,10 +24,8 @@ function ff_budget.judge(q)
     if seen[dim] then return nil, 'dimensions: ' .. dim .. ' twice' end
     if hard > 0 and soft > hard then return nil, 'dimensions: ' .. dim .. ': soft is above hard' end
     seen[dim] = true
-    limits[#limits + 1] = 'h:' .. dim
-    limits[#limits + 1] = reply.int(hard)
-    limits[#limits + 1] = 's:' .. dim
-    limits[#limits + 1] = reply.int(soft)
+    limits[#limits + 1], limits[#limits + 2] = 'h:' .. dim, reply.int(hard)
+    limits[#limits + 1], limits[#limits + 2] = 's:' .. dim, reply.int(soft)
   end
   return limits
 end
@@ -80,8 +78,7 @@ local function ff_put_budget(ctx, q)
     redis.call('ZADD', keys.budgets(ctx.r), '0', name)
   end
   if interval ~= '0' and (not b or b.d.iv ~= interval) then
-    fields[#fields + 1] = 'nx'
-    fields[#fields + 1] = reply.int(ctx.now + q.interval)
+    fields[#fields + 1], fields[#fields + 2] = 'nx', reply.int(ctx.now + q.interval)
   end
   if old then budget.some('HDEL', key, old) end
   for i = 1, #limits do fields[#fields + 1] = limits[i] end

@@ -16,8 +16,7 @@ local function ff_read_budget(ctx, q)
     local at, n = #out + 1, 0
     out[at] = '0'
     for field, value in pairs(h) do
-      out[#out + 1] = field
-      out[#out + 1] = value
+      out[#out + 1], out[#out + 2] = field, value
       n = n + 1
     end
     out[at] = reply.int(n)

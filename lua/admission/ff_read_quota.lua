@@ -20,8 +20,7 @@ local function ff_read_quota(ctx, argv)
     reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))), '0' }
   local n = 0
   for field, value in pairs(q.d) do
-    out[#out + 1] = field
-    out[#out + 1] = value
+    out[#out + 1], out[#out + 2] = field, value
     n = n + 1
   end
   out[9] = reply.int(n)

@@ -23,9 +23,7 @@ local function ff_release_usage(ctx, argv)
       answer = '-budget_not_found ' .. name
     elseif q.outcome == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. q.outcome .. ',', 1, true) then
       budget.save(ctx, b)
-      if budget.free(ctx, b, q.execution, q.outcome, q.epoch) then
-        answer, b.freed = '+', true
-      end
+      if budget.free(ctx, b, q.execution, q.outcome, q.epoch) then answer, b.freed = '+', true end
     end
     out[#out + 1] = answer
   end

@@ -71,10 +71,7 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
   end
   if not l.b then redis.call('DEL', key) end -- what another budget of the name left
   local fields = { 'b', b.d.ct, 'p', b.d.rc }
-  local function put(field, value)
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
+  local function put(field, value) fields[#fields + 1], fields[#fields + 2] = field, value end
   if place then
     put('e', reply.int(place.e))
     put('q', reply.int(place.q))
@@ -161,8 +158,7 @@ function ff_report.apply(ctx, b, q, breaches, refused)
     local x = breaches[i]
     if x.kind == 'hard' then hard = hard or x.dim else soft = true end
     if x.crossed then
-      fields[#fields + 1] = 'w:' .. x.dim
-      fields[#fields + 1] = b.d.rc
+      fields[#fields + 1], fields[#fields + 2] = 'w:' .. x.dim, b.d.rc
       if b.d.sf == 'warn' then
         budget.note(ctx, keys.budget_book(ctx.r, q.name), 'soft_limit', q.id,
           x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
@@ -173,10 +169,7 @@ function ff_report.apply(ctx, b, q, breaches, refused)
     local more = { 'bc', reply.int(tonumber(b.d.bc) + 1), 'ba', ctx.t, 'bd', hard }
     for i = 1, #more do fields[#fields + 1] = more[i] end
   end
-  if soft then
-    fields[#fields + 1] = 'bs'
-    fields[#fields + 1] = reply.int(tonumber(b.d.bs) + 1)
-  end
+  if soft then fields[#fields + 1], fields[#fields + 2] = 'bs', reply.int(tonumber(b.d.bs) + 1) end
   if refused and not q.breached then
     for dim, n in pairs(q.deltas.by) do
       if b.d['h:' .. dim] then
@@ -186,16 +179,14 @@ function ff_report.apply(ctx, b, q, breaches, refused)
     end
   end
   if refused and q.sequence > 0 and q.action == 'block' then
-    fields[#fields + 1] = 'nd'
-    fields[#fields + 1] = budget.stage(b)
+    fields[#fields + 1], fields[#fields + 2] = 'nd', budget.stage(b)
   end
   if #fields > 0 then redis.call('HSET', key, unpack(fields)) end
   if refused then return end
   local sets = {}
   for i = 1, #q.deltas.order do
     local dim = q.deltas.order[i]
-    sets[#sets + 1] = dim
-    sets[#sets + 1] = reply.int(budget.count(b, dim) + q.deltas.by[dim])
+    sets[#sets + 1], sets[#sets + 2] = dim, reply.int(budget.count(b, dim) + q.deltas.by[dim])
   end
   redis.call('HSET', keys.usage(ctx.r, q.name), unpack(sets))
 end

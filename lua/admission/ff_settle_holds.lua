@@ -11,9 +11,7 @@ local function ff_settle_holds(ctx, q)
   for i = 1, #q.holds do
     local name, hold, verdict = q.holds[i].name, q.holds[i].hold, q.holds[i].verdict
     local slots, gone = keys.slots(ctx.r, name), 0
-    if not seen[name] then
-      seen[name], order[#order + 1] = true, name
-    end
+    if not seen[name] then seen[name], order[#order + 1] = true, name end
     if verdict == '1' then
       redis.call('ZADD', slots, 'XX', reply.int(ctx.now + quota.vouched), hold)
     else

@@ -30,12 +30,10 @@ local function ff_undo_usage(ctx, q)
     if back == mine then
       gone[#gone + 1] = field
     else
-      fields[#fields + 1] = field
-      fields[#fields + 1] = reply.int(mine - back)
+      fields[#fields + 1], fields[#fields + 2] = field, reply.int(mine - back)
     end
     if l.p == b.d.rc and back > 0 then
-      sets[#sets + 1] = dim
-      sets[#sets + 1] = reply.int(math.max(0, budget.count(b, dim) - back))
+      sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, budget.count(b, dim) - back))
       b.used[dim] = sets[#sets]
     end
   end

@@ -12,8 +12,7 @@ local function ff_flow_list(ctx, q)
   local page, more, size = listing.page(keys.flows(ctx.r), cursor, q.newest, q.limit)
   local out = { 1, 'OK', ctx.t, reply.int(size), more and '1' or '0', reply.int(#page) }
   for i = 1, #page do
-    out[#out + 1] = page[i].member
-    out[#out + 1] = page[i].score
+    out[#out + 1], out[#out + 2] = page[i].member, page[i].score
     local v = redis.call('HMGET', keys.flow(ctx.r, page[i].member), 'st', 'sl', 'ns', 'kd', 'rl', 'en', 'nn', 'lv',
       'mb', 'mw', 'md', 'ma', 'mu', 'ms', 'mf', 'mc', 'me', 'mk')
     for f = 1, 18 do out[#out + 1] = v[f] or '' end

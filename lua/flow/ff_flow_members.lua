@@ -42,10 +42,7 @@ local function ff_flow_members(ctx, q)
   out[#out + 1] = reply.int(#routes)
   if #routes > 0 then
     local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
-    for i = 1, #routes do
-      out[#out + 1] = routes[i]
-      out[#out + 1] = rows[i] or ''
-    end
+    for i = 1, #routes do out[#out + 1], out[#out + 2] = routes[i], rows[i] or '' end
   end
   return out
 end

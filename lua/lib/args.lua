@@ -22,9 +22,7 @@ end
 function args.scan(text) return args.int(text, 0, 9007199254740991) and text or nil end
 
 -- label accepts the name of a budget or quota: letters, digits, _ . and -, a letter or digit first.
-function args.label(text)
-  return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil
-end
+function args.label(text) return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil end
 
 -- dimension accepts the name of what a budget counts.
 function args.dimension(text)
@@ -38,9 +36,7 @@ function args.ref(text)
 end
 
 -- kid accepts the name of a token key.
-function args.kid(text)
-  return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
-end
+function args.kid(text) return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]') end
 
 -- list reads a count within [least, most] from position i, and so many texts behind it. It returns them and the
 -- position behind, or nil.
@@ -91,9 +87,7 @@ end
 
 -- score reads a sorted set's score. The embedded server's Lua does not know numbers without a point before the
 -- exponent.
-function args.score(text)
-  return tonumber(text) or tonumber((string.gsub(text, 'e', '.0e')))
-end
+function args.score(text) return tonumber(text) or tonumber((string.gsub(text, 'e', '.0e'))) end
 
 -- tag accepts a key of dotted lower-case parts, at most 64 bytes in all.
 function args.tag(text)

@@ -30,9 +30,7 @@ function audit.note(ctx, kind, index, member, detail)
 end
 
 -- broken reports what no record tells how to repair.
-function audit.broken(ctx, index, member, detail)
-  add(ctx, 'record', index, member, detail, '-')
-end
+function audit.broken(ctx, index, member, detail) add(ctx, 'record', index, member, detail, '-') end
 
 -- aside renames a key that cannot be read, so that it stops nobody and somebody may look at it; name is what it was
 -- called. What was set aside under that name before goes.

@@ -118,8 +118,7 @@ function audit_tables.looks.outbox(ctx, q)
     local id, fields, good = list[i][1], list[i][2], {}
     for f = 1, #fields, 2 do
       if fields[f + 1] and notice(fields[f], fields[f + 1]) then
-        good[#good + 1] = fields[f]
-        good[#good + 1] = fields[f + 1]
+        good[#good + 1], good[#good + 2] = fields[f], fields[f + 1]
       end
     end
     if #good < #fields and audit.note(ctx, 'phantom', 'outbox', id,

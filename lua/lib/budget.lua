@@ -248,8 +248,7 @@ function budget.free(ctx, b, id, why, epoch)
     if string.sub(field, 1, 2) == 'd:' then
       local dim = string.sub(field, 3)
       gone[#gone + 1] = field
-      sets[#sets + 1] = dim
-      sets[#sets + 1] = reply.int(math.max(0, budget.count(b, dim) - tonumber(n)))
+      sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, budget.count(b, dim) - tonumber(n)))
       b.used[dim] = sets[#sets]
       list[#list + 1] = dim .. '=' .. n
     end

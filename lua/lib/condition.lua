@@ -197,9 +197,7 @@ end
 function condition.wanted(nodes, w)
   local names, seen = {}, {}
   local function want(name)
-    if name ~= '' and not seen[name] then
-      seen[name], names[#names + 1] = true, name
-    end
+    if name ~= '' and not seen[name] then seen[name], names[#names + 1] = true, name end
   end
   for i = 1, #nodes do
     local n = nodes[i]

@@ -131,9 +131,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   record.set(ctx, id, 'last_signal', g.order)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
-  for i = 1, #added do
-    tokens[2 * i - 1], tokens[2 * i] = added[i], g.id
-  end
+  for i = 1, #added do tokens[2 * i - 1], tokens[2 * i] = added[i], g.id end
   if #tokens > 0 then redis.call('HSET', keys.satisfied(ctx.r, id), unpack(tokens)) end
   return reply.ok(g.id, g.effect, w.state)
 end
@@ -205,9 +203,7 @@ function delivery.replay(ctx, id, nodes, list, bound)
       text = signals.evaluated(g, effect, true)
       plan.bytes = plan.bytes + #text
       if not inside then plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text end
-      for t = 1, #added do
-        plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
-      end
+      for t = 1, #added do plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id end
     end
     g.text, g.effect = inside and text or signals.evaluated(g, effect), effect
     l.changed[#l.changed + 1] = g

@@ -56,6 +56,4 @@ function fence.released(c, f, op)
 end
 
 -- release is the text kept for that.
-function fence.release(op, epoch, attempt, slot)
-  return op .. ',' .. epoch .. ',' .. attempt .. ',' .. slot
-end
+function fence.release(op, epoch, attempt, slot) return op .. ',' .. epoch .. ',' .. attempt .. ',' .. slot end

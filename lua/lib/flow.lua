@@ -3,9 +3,7 @@
 local flow = {}
 
 -- touch counts one member that is looked at.
-local function touch(ctx)
-  ctx.moves.nodes = ctx.moves.nodes - 1
-end
+local function touch(ctx) ctx.moves.nodes = ctx.moves.nodes - 1 end
 
 -- promote makes a blocked member claimable. A delay counts from here.
 function flow.promote(ctx, c, id)
@@ -113,9 +111,7 @@ function flow.edge(ctx, h, e, id)
     mark = 'l'
   elseif g.state ~= 'p' and mark == 's' and old ~= 's' then
     mark = 'l'
-    if input ~= '' then
-      history.add(ctx, { attempt = '' }, id, 'late_input', input, e.id)
-    end
+    if input ~= '' then history.add(ctx, { attempt = '' }, id, 'late_input', input, e.id) end
   end
   links.tell(ctx, id, e.id, mark .. ',' .. e.attempt .. ',' .. input)
   group.count(g, old, -1)
@@ -136,9 +132,7 @@ function flow.child(ctx, e, id)
   if now and core.terminal(c) then w.after = 'run' end
   record.set(ctx, id, 'children_wait', wait_children.text(w))
   if not now or c.flow and graph.barred(ctx, c.flow) then return end
-  if core.suspended(c) then
-    suspension.enough(ctx, c, id)
-  end
+  if core.suspended(c) then suspension.enough(ctx, c, id) end
 end
 
 -- foresee reads at once what telling many members how others ended will ask for: entries of the work, and lists of
@@ -314,14 +308,10 @@ function steps.s(ctx, h, e)
   return rest(ctx, h, e, upstreams, reason, links.group(ctx, e.id))
 end
 
-function steps.w(ctx, h, e)
-  return rest(ctx, h, e, children, 'parent_ended')
-end
+function steps.w(ctx, h, e) return rest(ctx, h, e, children, 'parent_ended') end
 
 -- o has its cursor from where the wait was over: the parent may wait for other children since.
-function steps.o(ctx, h, e)
-  return rest(ctx, h, e, children, 'wait_over')
-end
+function steps.o(ctx, h, e) return rest(ctx, h, e, children, 'wait_over') end
 
 -- c walks over the members in the order in which they came.
 function steps.c(ctx, h, e)
@@ -380,9 +370,7 @@ local function step(ctx, e)
   return steps[e.kind](ctx, h, e)
 end
 
-local function encode(e)
-  return table.concat({ e.flow, e.at, e.outcome, e.attempt }, ',')
-end
+local function encode(e) return table.concat({ e.flow, e.at, e.outcome, e.attempt }, ',') end
 
 -- keep puts unfinished work into the backlog, at its end, and asks the tick to go on.
 local function keep(ctx, list)

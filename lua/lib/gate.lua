@@ -129,8 +129,7 @@ end
 function gate.note(ctx, kind, text)
   local out = ctx.moves.outgoing or {}
   ctx.moves.outgoing = out
-  out[#out + 1] = kind
-  out[#out + 1] = text
+  out[#out + 1], out[#out + 2] = kind, text
 end
 
 -- named goes over the names of the budgets (kind b) or quotas (q) of a route. A comma begins each: "b:" may also stand
@@ -157,9 +156,7 @@ end
 
 -- purged tells the budgets of a route that an execution was purged, whatever it had used.
 function gate.purged(ctx, route_id, id)
-  for name in named(ctx, route_id, 'b') do
-    gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0')
-  end
+  for name in named(ctx, route_id, 'b') do gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
 end
 
 -- flush writes what was noted, and has it delivered at once.

@@ -73,9 +73,7 @@ function graph.begin(ctx, h)
 end
 
 -- expire gives up a flow that is not released within a day; every part of it that comes begins the day anew.
-function graph.expire(ctx, h)
-  timers.put(ctx, timers.flow_due, ctx.now + 86400000, h.id)
-end
+function graph.expire(ctx, h) timers.put(ctx, timers.flow_due, ctx.now + 86400000, h.id) end
 
 function graph.set(h, field, value)
   h[field] = value
@@ -199,8 +197,7 @@ function graph.flush(ctx)
       local sets, dels = {}, {}
       for field in pairs(h.dirty) do
         if h[field] then
-          sets[#sets + 1] = field
-          sets[#sets + 1] = counters[field] and reply.int(graph.count(h, field)) or h[field]
+          sets[#sets + 1], sets[#sets + 2] = field, counters[field] and reply.int(graph.count(h, field)) or h[field]
         else
           dels[#dels + 1] = field
         end

@@ -3,9 +3,8 @@
 -- likewise if one did not succeed. after is run or cancel, what happens to the others once it is decided; state is p
 -- pending, s satisfied or i impossible. A ninth word says that the member is optional, failed or behind one that is:
 -- to be skipped because nothing failed is no failure of its flow. It counts the upstreams that were skipped so. An
--- edge into a member is "mark,attempt,input".
--- Marks: . open, ~ open and spared, s f c e k how the upstream ended, n skipped as not needed, l succeeded after the
--- decision.
+-- edge into a member is "mark,attempt,input". Marks: . open, ~ open and spared, s f c e k how the upstream ended, n
+-- skipped as not needed, l succeeded after the decision.
 local group = {}
 
 -- watches tells whether a member runs whatever its upstreams came to. It needs none of them.

@@ -19,8 +19,7 @@ end
 -- enqueue makes an execution claimable under a score (text); interested waiters are woken by apply.
 function indexes.enqueue(ctx, route, score, id)
   local q = list(ctx, 'enqueued', route)
-  q[#q + 1] = score
-  q[#q + 1] = id
+  q[#q + 1], q[#q + 2] = score, id
 end
 
 -- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end
@@ -192,9 +191,7 @@ function indexes.apply(ctx)
   -- there, costs as much as a small command.
   if ctx.moves.unblocked then unblocked(ctx) end
   if ctx.moves.unheld then
-    for sid, ids in pairs(ctx.moves.unheld) do
-      redis.call('ZREM', keys.held(r, sid), unpack(ids))
-    end
+    for sid, ids in pairs(ctx.moves.unheld) do redis.call('ZREM', keys.held(r, sid), unpack(ids)) end
     ctx.moves.unheld = nil
   end
   if ctx.moves.ended then

@@ -176,8 +176,7 @@ function links.edges(ctx, id)
     return out
   end
   for up, text in string.gmatch(l.ins, '\n([%x-]+)([.~sfceknl],[^\n]*)') do
-    out[#out + 1] = up
-    out[#out + 1] = text
+    out[#out + 1], out[#out + 2] = up, text
   end
   return out
 end
@@ -248,10 +247,7 @@ function links.flush(ctx)
     record.write(ctx, keys.links(ctx.r, id), l.out and links.encode(l) or l)
     if l.told then
       local sets = {}
-      for up in pairs(l.told) do
-        sets[#sets + 1] = up
-        sets[#sets + 1] = l.far[up]
-      end
+      for up in pairs(l.told) do sets[#sets + 1], sets[#sets + 2] = up, l.far[up] end
       for first = 1, #sets, 1000 do
         redis.call('HSET', keys.incoming(ctx.r, id), unpack(sets, first, math.min(first + 999, #sets)))
       end

@@ -112,6 +112,4 @@ end
 -- respite is the pause before reclaim k (k = 0 for the first) in whole milliseconds: none, then 1, 2, 4 … 60 s. One
 -- lost worker is an accident of the worker; work that loses one after the other must not take down all of them in a
 -- row.
-function policy.respite(k)
-  return k > 0 and math.min(60000, 1000 * 2 ^ math.min(k - 1, 6)) or 0
-end
+function policy.respite(k) return k > 0 and math.min(60000, 1000 * 2 ^ math.min(k - 1, 6)) or 0 end

@@ -22,9 +22,7 @@ end
 quota.vouched = 600000 -- ms that a hold is good at most, until it is asked about again
 
 -- ahead is the latest time that counts: what is later was written before the clock stepped back (root.step).
-function quota.ahead(ctx)
-  return reply.int(ctx.now + root.step)
-end
+function quota.ahead(ctx) return reply.int(ctx.now + root.step) end
 
 -- started is how many are in the window.
 function quota.started(ctx, q)

@@ -2,26 +2,18 @@
 -- slot is ever nil, because a nil would cut the array short on the wire.
 local reply = {}
 
-function reply.ok(...)
-  return { 1, 'OK', ... }
-end
+function reply.ok(...) return { 1, 'OK', ... } end
 
 -- already: the wanted state holds, nothing was written.
-function reply.already(...)
-  return { 1, 'ALREADY_SATISFIED', ... }
-end
+function reply.already(...) return { 1, 'ALREADY_SATISFIED', ... } end
 
-function reply.err(code, ...)
-  return { 0, code, ... }
-end
+function reply.err(code, ...) return { 0, code, ... } end
 
 local digits = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 
 -- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are
 -- small).
-function reply.int(n)
-  return digits[n] or string.format('%d', n)
-end
+function reply.int(n) return digits[n] or string.format('%d', n) end
 
 -- add appends to an answer how many rows a list has, of so many slots each (1 unless said), and the list.
 function reply.add(out, list, width)

@@ -63,9 +63,7 @@ end
 
 -- version is the version of the route table.
 function root.version(ctx)
-  if not ctx.table then
-    ctx.table = tonumber(redis.call('HGET', ctx.r, 'table') or '0')
-  end
+  if not ctx.table then ctx.table = tonumber(redis.call('HGET', ctx.r, 'table') or '0') end
   return ctx.table
 end
 
@@ -73,9 +71,7 @@ end
 -- Steps of up to root.step ms are waited for.
 root.step = 1000
 
-function root.stepped(ctx)
-  return ctx.ticked and (tonumber(ctx.ticked) or 0) > ctx.now + root.step
-end
+function root.stepped(ctx) return ctx.ticked and (tonumber(ctx.ticked) or 0) > ctx.now + root.step end
 
 -- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner. After
 -- the clock stepped back the wake time is that of another clock, so a tick is wanted at once. A wake time within a
@@ -88,8 +84,7 @@ function root.overdue(ctx)
 end
 
 -- need lowers the wake time to due and wakes the tick's owner. While anything waits for its time, the tick looks
--- every root.span at the
--- latest: then it is noticed that its owner died, though nothing is due for long.
+-- every root.span at the latest: then it is noticed that its owner died, though nothing is due for long.
 function root.need(ctx, due)
   local wake = math.max(ctx.now, math.min(due, ctx.now + root.span)) -- what is overdue already makes no tick late
   if ctx.wake and ctx.wake <= wake then return end

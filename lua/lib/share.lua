@@ -328,14 +328,12 @@ function share.charge(ctx, turn)
     if l.taken then
       l.count = math.max(l.count, math.min(l.began + math.floor(l.taken * unit / turn.weight), l.last))
       if l.count > high then far = l end
-      sets[#sets + 1] = l.name
-      sets[#sets + 1] = reply.int(l.count)
+      sets[#sets + 1], sets[#sets + 2] = l.name, reply.int(l.count)
       for n = 1, #l.groups do
         local g = l.groups[n]
         if g.taken > 0 then
           if not g.known then added = added + 1 end
-          sets[#sets + 1] = g.name
-          sets[#sets + 1] = reply.int(g.count)
+          sets[#sets + 1], sets[#sets + 2] = g.name, reply.int(g.count)
         end
       end
     end

@@ -33,9 +33,7 @@ suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume
 
 -- read returns the record of the current suspension or the last one; empty when there never was one. wait_record.set
 -- changes it.
-function suspension.read(ctx, id)
-  return wait_record.of(ctx, id).u
-end
+function suspension.read(ctx, id) return wait_record.of(ctx, id).u end
 
 -- holder is what a suspension keeps of the fence that it was made under: no epoch is given twice.
 function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
@@ -51,9 +49,7 @@ end
 local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_resume = true }
 
 -- sender is who resumed an execution: what kind of source that is, and its name, which have no tab; nil for nobody.
-function suspension.sender(kind, name)
-  return (kind ~= '' or name ~= '') and kind .. '\t' .. name or nil
-end
+function suspension.sender(kind, name) return (kind ~= '' or name ~= '') and kind .. '\t' .. name or nil end
 
 -- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is
 -- there nothing else tells it.
@@ -85,10 +81,8 @@ function suspension.outcome(ctx, id, u)
     u.closing_signal or '', u.resumed_by or '', u.why or '',
     reply.int(#taken) }, US) }
   for i = 1, #taken do
-    out[#out + 1] = US
-    out[#out + 1] = reply.int(#taken[i])
-    out[#out + 1] = ':'
-    out[#out + 1] = taken[i]
+    out[#out + 1], out[#out + 2] = US, reply.int(#taken[i])
+    out[#out + 1], out[#out + 2] = ':', taken[i]
   end
   return table.concat(out)
 end

@@ -7,9 +7,7 @@ local token = {}
 local most_refused = 256
 
 -- hex: exactly size lower-case digits.
-function token.hex(text, size)
-  return text and #text == size and not string.find(text, '[^0-9a-f]')
-end
+function token.hex(text, size) return text and #text == size and not string.find(text, '[^0-9a-f]') end
 
 -- state returns fingerprint and expiry of a key, nil when it is not known.
 function token.state(ctx, kid)
@@ -20,9 +18,7 @@ function token.state(ctx, kid)
 end
 
 -- good: the current key has expiry 0, the others are good until theirs.
-function token.good(ctx, expiry)
-  return expiry and (expiry == 0 or expiry > ctx.now)
-end
+function token.good(ctx, expiry) return expiry and (expiry == 0 or expiry > ctx.now) end
 
 -- current is the id of the key that signs, nil when none was ever set.
 function token.current(ctx)

@@ -1,8 +1,7 @@
--- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints
--- of an execution are in one record (wait_record), so one of another execution cannot even be named. A record is its
--- parts joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched
--- last closed reason bytes.
--- States: p pending, a active, c closed, x expired.
+-- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints of an
+-- execution are in one record (wait_record), so one of another execution cannot even be named. A record is its parts
+-- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last
+-- closed reason bytes. States: p pending, a active, c closed, x expired.
 local waitpoint = {}
 
 local US = '\31'
@@ -86,9 +85,7 @@ end
 function waitpoint.open(w) return w.state == 'p' or w.state == 'a' end
 
 -- key: 1..256 bytes without control characters.
-function waitpoint.key(text)
-  return text and #text >= 1 and #text <= 256 and not string.find(text, '%c')
-end
+function waitpoint.key(text) return text and #text >= 1 and #text <= 256 and not string.find(text, '%c') end
 
 -- judge checks what a new waitpoint is made of: id, key, kid, digest of the token, nonce. Returns what is wrong.
 function waitpoint.judge(wid, key, kid, digest, nonce)

@@ -1,10 +1,9 @@
 -- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with
--- repair 1 puts them
--- right: the counters, what the end of a flow follows from, its place among the flows and among those that the tick
--- tends. A flow with more members takes several calls: next, version and seen are what the call before answered, 0, 0
--- and '' at first. next is -1 behind the last page, and -2 when the header has changed between two pages: nothing can
--- be said then, one begins anew. It may look at fewer flows than it was given, and answers at how many. Members are
--- looked at by ff_audit_executions.
+-- repair 1 puts them right: the counters, what the end of a flow follows from, its place among the flows and among
+-- those that the tick tends. A flow with more members takes several calls: next, version and seen are what the call
+-- before answered, 0, 0 and '' at first. next is -1 behind the last page, and -2 when the header has changed between
+-- two pages: nothing can be said then, one begins anew. It may look at fewer flows than it was given, and answers at
+-- how many. Members are looked at by ff_audit_executions.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
 -- Args:    protocol repair:flag flows:rows(1..100) {flow:id next:n(0..10000000) version:text seen:text}

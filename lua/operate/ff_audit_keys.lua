@@ -59,9 +59,7 @@ function ff_keys.look(ctx, area, id, of)
   local member = of == '' and id or id .. ':' .. of
   if not known or waitpoint_gone then
     local gone = known and 'waitpoint' or ff_keys.flows[area] and 'flow' or 'execution'
-    if audit.note(ctx, 'orphan', area, member, 'its ' .. gone .. ' is gone') then
-      redis.call('UNLINK', key)
-    end
+    if audit.note(ctx, 'orphan', area, member, 'its ' .. gone .. ' is gone') then redis.call('UNLINK', key) end
   elseif not core.read(ctx, id)[flag] and audit.note(ctx, 'flag', 'x', id, flag .. ' is missing') then
     record.set(ctx, id, flag, '1')
   end

@@ -22,9 +22,7 @@ end
 
 -- unused tells whether a count of nothing is as it should be: of a class that other routes keep, or of others that
 -- are not there.
-function ff_recount.unused(ctx, id)
-  return id == route.others(route.class(id)) or route.kept(ctx, id)
-end
+function ff_recount.unused(ctx, id) return id == route.others(route.class(id)) or route.kept(ctx, id) end
 
 -- uses lists some of the routes that have a row, and with the first page those that have but a count, if there are
 -- more counts than rows.

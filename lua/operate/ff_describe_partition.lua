@@ -53,8 +53,7 @@ local function ff_describe_partition(k, argv)
     'tally:xn', 'tally:xs')
   out[#out + 1] = '9'
   for i = 1, 8 do out[#out + 1] = tallies[i] or '0' end
-  out[#out + 1] = redis.call('HGET', keys.refusals(r), 'n') or '0'
-  out[#out + 1] = '3'
+  out[#out + 1], out[#out + 2] = redis.call('HGET', keys.refusals(r), 'n') or '0', '3'
   show({ keys.closed(r), keys.paused(r) })
   local oldest = redis.call('XRANGE', keys.outbox(r), '-', '+', 'COUNT', '1')[1]
   out[#out + 1] = reply.int(redis.call('XLEN', keys.outbox(r)))

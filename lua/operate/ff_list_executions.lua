@@ -53,8 +53,7 @@ end
 -- add appends one entry and returns how many bytes its tags and its message have.
 function ff_list.add(ctx, out, entry, routes, q)
   local c = core.read(ctx, entry.member)
-  out[#out + 1] = entry.member
-  out[#out + 1] = entry.score
+  out[#out + 1], out[#out + 2] = entry.member, entry.score
   out[#out + 1] = c.state or c.damaged and '!' .. c.damaged or ''
   for i = 2, #ff_list.fields do
     local field = ff_list.fields[i]
@@ -96,10 +95,7 @@ local function ff_list_executions(ctx, q)
   out[#out + 1] = reply.int(#routes)
   if #routes > 0 then
     local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
-    for i = 1, #routes do
-      out[#out + 1] = routes[i]
-      out[#out + 1] = rows[i] or ''
-    end
+    for i = 1, #routes do out[#out + 1], out[#out + 2] = routes[i], rows[i] or '' end
   end
   local shut = {}
   for i = 1, (q.index == 'waiting' or q.index == 'flow') and #routes or 0 do

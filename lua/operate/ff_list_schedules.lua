@@ -40,10 +40,7 @@ function ff_schedules.add(ctx, name, out, whole)
     c.ct or '0', c.up or '0',
     c.by or '', c.il or '0', c.df or '', c.lw or '', c['in'] or '', reply.int(#reasons) }
   for i = 1, #slots do out[#out + 1] = slots[i] end
-  for i = 1, #reasons do
-    out[#out + 1] = string.sub(reasons[i], 3)
-    out[#out + 1] = c[reasons[i]]
-  end
+  for i = 1, #reasons do out[#out + 1], out[#out + 2] = string.sub(reasons[i], 3), c[reasons[i]] end
   return #(c.df or '') + 512
 end
 
@@ -64,9 +61,7 @@ local function ff_list_schedules(ctx, q)
       break
     end
     local size = ff_schedules.add(ctx, all[i], out, which == 'whole')
-    if size then
-      count, bytes = count + 1, bytes + size
-    end
+    if size then count, bytes = count + 1, bytes + size end
   end
   out[4], out[5] = more and '1' or '0', reply.int(count)
   return out

@@ -13,10 +13,8 @@ local function ff_list_sessions(ctx, q)
   for i = 1, #page do
     local id = page[i].member
     local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'why')
-    out[#out + 1] = id
-    out[#out + 1] = v[1] or '0'
-    out[#out + 1] = v[2] or '0'
-    out[#out + 1] = v[3] or ''
+    out[#out + 1], out[#out + 2] = id, v[1] or '0'
+    out[#out + 1], out[#out + 2] = v[2] or '0', v[3] or ''
     out[#out + 1] = reply.int(redis.call('ZCARD', keys.held(ctx.r, id)))
   end
   return out

@@ -76,9 +76,7 @@ end
 function ff_explain.attempts(ctx, c, id)
   local names, out = { 'progress', 'cancel', 'categories' }, {}
   local n = core.started(c)
-  for a = math.max(1, n - 1), n do
-    names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r'
-  end
+  for a = math.max(1, n - 1), n do names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r' end
   local values = redis.call('HMGET', keys.attempts(ctx.r, id), unpack(names))
   for i = 1, #names do
     if values[i] then out[#out + 1], out[#out + 2] = names[i], values[i] end
@@ -91,9 +89,7 @@ end
 function ff_explain.suspension(ctx, c, id)
   if not core.suspended(c) and not c.resume_bytes then return {}, {} end
   local u, fields, points = suspension.read(ctx, id), {}, {}
-  for field, value in pairs(u) do
-    fields[#fields + 1], fields[#fields + 2] = field, value
-  end
+  for field, value in pairs(u) do fields[#fields + 1], fields[#fields + 2] = field, value end
   local list = suspension.list(u)
   for i = 1, #list do
     local record = wait_record.of(ctx, id).points[list[i]]

@@ -14,9 +14,7 @@ local function ff_read_suspension(ctx, q)
   local u = suspension.read(ctx, id)
   local out = { 1, 'OK', c.state, c.flow or '', c.resume_bytes and suspension.outcome(ctx, id, u) or '' }
   local fields = {}
-  for field, value in pairs(u) do
-    fields[#fields + 1], fields[#fields + 2] = field, value
-  end
+  for field, value in pairs(u) do fields[#fields + 1], fields[#fields + 2] = field, value end
   reply.add(out, fields, 2)
   local all = {}
   for wid, text in pairs(wait_record.of(ctx, id).points) do

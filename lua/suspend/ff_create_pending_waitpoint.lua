@@ -10,9 +10,7 @@
 --          hmac_secret_not_initialized kid_not_current
 local ff_pend = {}
 
-function ff_pend.answer(make, wid, w)
-  return make(wid, w.key, w.kid, w.nonce, w.expires)
-end
+function ff_pend.answer(make, wid, w) return make(wid, w.key, w.kid, w.nonce, w.expires) end
 
 -- recorded answers a name that a waitpoint was recorded under before.
 function ff_pend.recorded(ctx, id, step)

@@ -24,8 +24,7 @@ local function ff_poll(k, argv)
       overdue = root.overdue(ctx)
     end
     if ready > 0 or overdue == '1' then
-      out[#out + 1] = reply.int(i)
-      out[#out + 1] = reply.int(ready)
+      out[#out + 1], out[#out + 2] = reply.int(i), reply.int(ready)
       out[#out + 1] = overdue
     end
     -- rows are forgotten by the tick

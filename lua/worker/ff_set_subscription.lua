@@ -11,9 +11,7 @@
 local function ff_set_subscription(ctx, q)
   local digest, spaces, classes, lanes = q.digest, q.namespaces, q.classes, q.lanes
   local first, own = route.space(ctx), #spaces == 0
-  for i = 1, #spaces do
-    own = own or spaces[i] == first
-  end
+  for i = 1, #spaces do own = own or spaces[i] == first end
   local told = table.concat(spaces, '\31')
   for i = 1, #lanes do
     told = told .. (i == 1 and '\30' or '\31') .. lanes[i].lane .. '\31' .. reply.int(lanes[i].weight)
@@ -26,9 +24,7 @@ local function ff_set_subscription(ctx, q)
   end
   local key = keys.subscription(ctx.r, digest)
   redis.call('DEL', key)
-  for i = 1, #members, 500 do
-    redis.call('SADD', key, unpack(members, i, math.min(i + 499, #members)))
-  end
+  for i = 1, #members, 500 do redis.call('SADD', key, unpack(members, i, math.min(i + 499, #members))) end
   redis.call('EXPIRE', key, 600)
   redis.call('SET', keys.spaces(ctx.r, digest), told, 'EX', 600)
   return reply.ok(digest)
