@@ -151,7 +151,7 @@ func (f *fakeStore) SetLane(_ context.Context, q wire.SetLane) []engine.InPartit
 	return []engine.InPartition[wire.SetLaneReply]{{Err: err}}
 }
 
-func (f *fakeStore) Lanes(context.Context) []engine.PartitionLanes { return nil }
+func (f *fakeStore) Lanes(context.Context) []engine.InPartition[[]engine.Lane] { return nil }
 
 func (f *fakeStore) Queues(context.Context, uint16, string, int) ([]engine.Queue, error) {
 	return nil, f.refusal
@@ -173,7 +173,7 @@ func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Fac
 	return engine.Facts{}, f.ask("why")
 }
 
-func (f *fakeStore) Workers(context.Context) []engine.PartitionWorkers { return nil }
+func (f *fakeStore) Workers(context.Context) []engine.InPartition[[]flowfabric.Worker] { return nil }
 
 func (f *fakeStore) FreezePartition(ctx context.Context, p uint16) error {
 	by, reason := asked(ctx)

@@ -23,7 +23,7 @@ import (
 type inspector interface {
 	SetLane(ctx context.Context, q wire.SetLane) []engine.InPartition[wire.SetLaneReply]
 	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.InPartition[struct{}]
-	Lanes(ctx context.Context) []engine.PartitionLanes
+	Lanes(ctx context.Context) []engine.InPartition[[]engine.Lane]
 	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
 	PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error)
 	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
@@ -106,7 +106,7 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 			continue
 		}
 		answered = append(answered, p.Partition)
-		for _, l := range p.Lanes {
+		for _, l := range p.Reply {
 			if !within(namespace, l.Namespace) {
 				continue
 			}
@@ -277,7 +277,7 @@ func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
 		if p.Err != nil {
 			return
 		}
-		for _, w := range p.Workers {
+		for _, w := range p.Reply {
 			if engine.Serves(w.WorkerInfo, namespace) && slices.Contains(w.Lanes, lane) {
 				return
 			}

@@ -18,8 +18,8 @@ import (
 
 // registry is the part of the engine that knows who works.
 type registry interface {
-	Workers(ctx context.Context) []engine.PartitionWorkers
-	Sessions(ctx context.Context) []engine.PartitionSessions
+	Workers(ctx context.Context) []engine.InPartition[[]flowfabric.Worker]
+	Sessions(ctx context.Context) []engine.InPartition[[]flowfabric.WorkerSession]
 	MarkWorkerDead(ctx context.Context, instance string) (already bool, err error)
 	MarkSessionDead(ctx context.Context, partition uint16, session string) (already bool, err error)
 }
@@ -41,7 +41,7 @@ func (a *Admin) Workers(ctx context.Context) ([]flowfabric.Worker, error) {
 		if p.Err != nil {
 			failed.add(p.Partition, p.Err)
 		}
-		for _, w := range p.Workers {
+		for _, w := range p.Reply {
 			all[w.Instance] = &w
 		}
 	}
@@ -49,7 +49,7 @@ func (a *Admin) Workers(ctx context.Context) ([]flowfabric.Worker, error) {
 		if p.Err != nil && rows[p.Partition].Err == nil { // else it is counted
 			failed.add(p.Partition, p.Err)
 		}
-		for _, s := range p.Sessions {
+		for _, s := range p.Reply {
 			instance := ids.Worker(s.ID)
 			w := all[instance]
 			if w == nil {
@@ -100,7 +100,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
 	listed := a.store.Sessions(ctx)
 	for _, p := range listed {
 		err := p.Err
-		for _, s := range p.Sessions {
+		for _, s := range p.Reply {
 			if ids.Worker(s.ID) != instance {
 				continue
 			}

@@ -90,7 +90,7 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 		}
 		w.eventually("the worker is listed", func() bool {
 			for _, p := range w.engine.Workers(w.ctx) {
-				for _, row := range p.Workers {
+				for _, row := range p.Reply {
 					if row.Alive && row.Instance == worker.Instance() {
 						return true
 					}

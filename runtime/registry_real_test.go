@@ -25,7 +25,7 @@ func (w *env) registered(instance string) (flowfabric.Worker, bool) {
 		if p.Err != nil {
 			w.Fatal(p.Err)
 		}
-		for _, r := range p.Workers {
+		for _, r := range p.Reply {
 			if r.Instance == instance {
 				return r, true
 			}

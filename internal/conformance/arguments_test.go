@@ -50,7 +50,8 @@ func (w *env) limits(dir string) {
 	lines := map[string][]string{}
 	for line := range strings.Lines(string(stored)) {
 		c, _, _ := strings.Cut(line, " ")
-		if function, _, _ := strings.Cut(c, "/"); !in[function] {
+		function, _, _ := strings.Cut(c, "/")
+		if here, known := in[function]; known && !here {
 			others.WriteString(line)
 			continue
 		}
@@ -86,6 +87,9 @@ func (w *env) limits(dir string) {
 	}
 	w.hostile = false
 	for name := range lines {
+		if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+			break // they are left out
+		}
 		w.Errorf("%s has lines about %s, which nothing stages", argumentsFile, name)
 	}
 	if table.Len() > 0 {

@@ -115,7 +115,7 @@ var attachScenarios = []scenario{
 				continue
 			}
 			got := map[string]engine.Lane{}
-			for _, l := range p.Lanes {
+			for _, l := range p.Reply {
 				got[l.Namespace+"/"+l.Lane] = l
 			}
 			same(w, "lanes", len(got), 3)

@@ -29,11 +29,11 @@ func (w *env) laneIs(name string, state flowfabric.LaneState, kept time.Duration
 	w.Helper()
 	p := w.e.Lanes(w.ctx)[w.p]
 	w.no(p.Err)
-	i := slices.IndexFunc(p.Lanes, func(l engine.Lane) bool { return l.Namespace == "default" && l.Lane == name })
+	i := slices.IndexFunc(p.Reply, func(l engine.Lane) bool { return l.Namespace == "default" && l.Lane == name })
 	if i < 0 {
-		w.Fatalf("lane %s is not listed: %+v", name, p.Lanes)
+		w.Fatalf("lane %s is not listed: %+v", name, p.Reply)
 	}
-	l := p.Lanes[i]
+	l := p.Reply[i]
 	w.all("lane "+name, eq(l.State, string(state)), eq(l.Retention.Completed, kept), eq(l.By, by), eq(l.Routes, routes),
 		eq(l.Waiting, waiting))
 	return l

@@ -44,7 +44,7 @@ func (w *env) workers() []flowfabric.Worker {
 	w.Helper()
 	p := w.e.Workers(w.ctx)[w.p]
 	w.no(p.Err)
-	return p.Workers
+	return p.Reply
 }
 
 // lone is the only row of the partition.
@@ -61,7 +61,7 @@ func (w *env) sessions() []flowfabric.WorkerSession {
 	w.Helper()
 	p := w.e.Sessions(w.ctx)[w.p]
 	w.no(p.Err)
-	return p.Sessions
+	return p.Reply
 }
 
 var registryScenarios = []scenario{

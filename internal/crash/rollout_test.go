@@ -163,7 +163,7 @@ func (f *fleet) await(place int) {
 	defer again.Stop()
 	for {
 		for _, p := range f.engine.Sessions(f.ctx) {
-			for _, s := range p.Sessions {
+			for _, s := range p.Reply {
 				if s.Held > 0 && ids.Worker(s.ID) == f.workers[place].name {
 					return
 				}

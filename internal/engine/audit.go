@@ -94,7 +94,7 @@ type IndexPage = wire.AuditIndex
 func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool,
 	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
 	if partition >= e.Partitions() {
-		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput,
+		return "", 0, nil, fmt.Errorf("ff_audit_index: %w: partition %d of %d", flowfabric.ErrInvalidInput,
 			partition, e.Partitions())
 	}
 	return e.auditIndex(ctx, e.roots[partition], partition, repair, page)
@@ -155,9 +155,8 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
 }
 
 // AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was
-// seen since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened
-// meanwhile: it is never below the executions there are. Compared is false when somebody else changed the counts in
-// between.
+// seen since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened meanwhile:
+// it is never below the executions there are. Compared is false when somebody else changed the counts in between.
 func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount,
 	seen []RouteUse) (out RouteCount, found []flowfabric.Finding, err error) {
 	q := wire.AuditRoutes{Repair: repair, Purged: since.Purged, Recounts: since.Recounts}

@@ -38,8 +38,8 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget,
 		soft = "warn"
 	}
 	if time.Duration(b.Reset)%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name,
-			denied.BudgetSpec, b.Reset)
+		return 0, false, nil, fmt.Errorf("ff_put_budget: %w: reset %s is not whole milliseconds", denied.BudgetSpec,
+			b.Reset)
 	}
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
@@ -51,7 +51,7 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget,
 			Soft: int(b.Limits[dim].Soft)})
 	}
 	r, already, err := read[wire.PutBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(b.Name), expected == 0, q))
-	wake, err = waiters(fnPutBudget, r.Waiters, err)
+	wake, err = waiters("ff_put_budget", r.Waiters, err)
 	return uint64(r.Revision), already, wake, err
 }
 
@@ -109,8 +109,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 		return admission.Reported{}, err
 	}
 	out := admission.Reported{Replayed: already, Verdict: admission.Verdict(r.Verdict), Applied: r.Applied,
-		Late: r.Late, Action: admission.HardAction(r.Action), Left: flowfabric.Millis(r.Left),
-		Period: uint64(r.Period)}
+		Late: r.Late, Action: admission.HardAction(r.Action), Left: flowfabric.Millis(r.Left), Period: uint64(r.Period)}
 	for _, text := range r.Breaches {
 		h := header{rest: text}
 		b := admission.Breach{Dimension: h.next()}
@@ -132,7 +131,7 @@ func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool,
 	r, already, err := read[wire.UndoUsageReply](e.onGate(ctx, flowfabric.BudgetGate(u.Budget), false,
 		wire.UndoUsage{Name: u.Budget, Execution: full(u.Execution), Epoch: int(u.Epoch), Sequence: int(u.Sequence),
 			Key: reportKey(u)}))
-	wake, err = waiters(fnUndoUsage, r.Waiters, err)
+	wake, err = waiters("ff_undo_usage", r.Waiters, err)
 	return err == nil && !already, wake, err
 }
 
@@ -165,12 +164,12 @@ func usage(rows []wire.Used) map[string]int64 {
 }
 
 // waiters reads who is to be woken, if the call did not fail.
-func waiters(f function, list []string, err error) (out []Waiter, _ error) {
+func waiters(op string, list []string, err error) (out []Waiter, _ error) {
 	for _, text := range list {
 		h := header{rest: text}
 		out = append(out, Waiter{Partition: uint16(h.unsigned()), Route: h.unsigned()})
 		if h.err != nil {
-			return nil, unread(f.name, fmt.Errorf("waiter: %w", h.err))
+			return nil, unread(op, fmt.Errorf("waiter: %w", h.err))
 		}
 	}
 	return out, err
@@ -181,12 +180,11 @@ func waiters(f function, list []string, err error) (out []Waiter, _ error) {
 func (e *Engine) AdjustBudget(ctx context.Context, name string,
 	by map[string]int64) (used map[string]int64, wake []Waiter, err error) {
 	r, _, err := read[wire.AdjustBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
-		wire.AdjustBudget{Name: name, Request: uuid.NewString(),
-			Dimensions: amounts[wire.AdjustBudgetDimension](by)}))
+		wire.AdjustBudget{Name: name, Request: uuid.NewString(), Dimensions: amounts[wire.AdjustBudgetDimension](by)}))
 	if err != nil {
 		return nil, nil, err
 	}
-	wake, err = waiters(fnAdjustBudget, r.Waiters, nil)
+	wake, err = waiters("ff_adjust_budget", r.Waiters, nil)
 	return usage(r.Used), wake, err
 }
 
@@ -196,7 +194,7 @@ func (e *Engine) ResetBudget(ctx context.Context, name string,
 	move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
 	r, _, err := read[wire.ResetBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
 		wire.ResetBudget{Name: name, Move: move, Request: uuid.NewString()}))
-	wake, err = waiters(fnResetBudget, r.Waiters, err)
+	wake, err = waiters("ff_reset_budget", r.Waiters, err)
 	return uint64(r.Period), r.Left, wake, err
 }
 
@@ -239,7 +237,7 @@ func (e *Engine) ReleaseUsage(ctx context.Context, items []Refund) (released []b
 		for _, mark := range r.Answers {
 			released = append(released, mark == "+")
 		}
-		woken, err := waiters(fnReleaseUsage, r.Waiters, err)
+		woken, err := waiters("ff_release_usage", r.Waiters, err)
 		if wake = append(wake, woken...); err != nil {
 			return released, wake, err
 		}
@@ -317,7 +315,7 @@ func (o *Room) read(text string) error {
 		}
 	case strings.HasPrefix(text, "-"):
 		code, detail, _ := strings.Cut(text[1:], " ")
-		o.Err = denied.New(fnCheckBudgets.name, code, detail)
+		o.Err = denied.New("ff_check_budgets", code, detail)
 	default:
 		return fmt.Errorf("room %q", clip(text))
 	}

@@ -35,7 +35,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 		s, wrong := spender(text)
 		b.Spenders, err = append(b.Spenders, s), cmp.Or(err, wrong)
 	}
-	return b, unread(fnReadBudget.name, err)
+	return b, unread("ff_read_budget", err)
 }
 
 // FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil,

@@ -28,7 +28,7 @@ import (
 // Replaced as well. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
-		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items),
+		return nil, fmt.Errorf("ff_create_execution: %w: %d items, want 1..%d", flowfabric.ErrInvalidInput, len(items),
 			limits.MaxBatch)
 	}
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
@@ -36,12 +36,12 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	for i := range items {
 		x := &items[i]
 		if x.ID.Partition() != partition || x.ID.IsZero() {
-			return nil, fmt.Errorf("%s: %w: item %d: id %q is not of partition %d", fnCreate.name,
+			return nil, fmt.Errorf("ff_create_execution: %w: item %d: id %q is not of partition %d",
 				flowfabric.ErrInvalidInput, i, x.ID, partition)
 		}
 		out[i].ID = x.ID
 		if err := valid.Stored(&x.Start); err != nil {
-			out[i].Err = fmt.Errorf("%s: %w", fnCreate.name, err)
+			out[i].Err = fmt.Errorf("ff_create_execution: %w", err)
 			continue
 		}
 		sent = append(sent, i)
@@ -49,11 +49,11 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		tags += len(x.Tags)
 	}
 	if total > limits.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name,
+		return nil, fmt.Errorf("ff_create_execution: %w: the batch has %d payload bytes, want at most %d",
 			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	if tags > limits.MaxCallTags {
-		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name,
+		return nil, fmt.Errorf("ff_create_execution: %w: the batch has %d tags, want at most %d",
 			flowfabric.ErrInvalidInput, tags, limits.MaxCallTags)
 	}
 	if len(sent) == 0 {
@@ -117,10 +117,8 @@ func startOf(from, n int, item func(i int) *NewExecution) (upto int, start wire.
 	}
 	return upto, wire.Start{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
 		Capabilities: requirements(x.Capabilities, x.Gates()), Priority: x.Priority, Delay: when(x.DelayUntil,
-			time.Duration(x.Delay)),
-		Deadline: when(x.DeadlineAt, time.Duration(x.Deadline)), Policy: policy,
-		Timeout: whole(time.Duration(x.AttemptTimeout)),
-		Creator: x.Creator, Tags: x.Tags}
+			time.Duration(x.Delay)), Deadline: when(x.DeadlineAt, time.Duration(x.Deadline)), Policy: policy,
+		Timeout: whole(time.Duration(x.AttemptTimeout)), Creator: x.Creator, Tags: x.Tags}
 }
 
 // whole is a span that is none if it is not positive, and else at least a millisecond.

@@ -172,9 +172,8 @@ func dialInProcess(ctx context.Context, address string, _ *net.Dialer, _ *tls.Co
 	return inproc.Dial(ctx, address)
 }
 
-// A server that speaks plain text may wait for the rest of what it takes for a command, so neither side says
-// anything. After handshakeSilence it is asked in plain text whether it is one of those; it gets plainAnswer to say
-// so.
+// A server that speaks plain text may wait for the rest of what it takes for a command, so neither side says anything.
+// After handshakeSilence it is asked in plain text whether it is one of those; it gets plainAnswer to say so.
 const (
 	handshakeSilence = time.Second
 	plainAnswer      = 2 * time.Second

@@ -314,14 +314,15 @@ func (e *Engine) configure(ctx context.Context, wish Counts, create bool) (Count
 // configured reads the deployment's partition counts, and with create fixes them as wished where there are none
 // (lua/system/ff_configure.lua).
 func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Counts, error) {
-	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(wish.Executions)),
+	r, err := e.callKeys(ctx, functionOf["ff_configure"], []string{keys.Config}, protocol,
+		strconv.Itoa(int(wish.Executions)),
 		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), bit(create))
 	if err != nil {
 		return Counts{}, Damaged(err)
 	}
 	n, err := strconv.ParseUint(r.Text(), 10, 16)
 	if err != nil || n == 0 {
-		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, denied.Reply)
+		return Counts{}, fmt.Errorf("ff_configure: %w: partition count", denied.Reply)
 	}
 	c := Counts{Executions: uint16(n), Budgets: uint16(r.number()), Quotas: uint16(r.number())}
 	return c, r.fail()
@@ -342,7 +343,7 @@ func (e *Engine) boot(ctx context.Context) error {
 		commands[i] = command(e.client, fnBoot, []string{root}, []string{protocol})
 	}
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
-		if _, err := decode(fnBoot.name, resp); err != nil {
+		if _, err := decode("ff_boot", resp); err != nil {
 			_, err = e.callKeys(ctx, fnBoot, []string{e.roots[i]}, protocol)
 			if wrongType(err) { // one partition that is damaged keeps nobody from the others
 				e.log.ErrorContext(ctx,

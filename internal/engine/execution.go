@@ -147,7 +147,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		if r.Err != nil {
 			return out, nil, r.fail()
 		}
-		return out, nil, denied.New(fnClaim.name, code, detail...)
+		return out, nil, denied.New("ff_claim_next", code, detail...)
 	}
 	r.Text() // OK
 	reply, err := e.claimed(ctx, partition, *next, r)

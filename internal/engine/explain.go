@@ -127,7 +127,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		Subscriptions: a.Subscriptions, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
 		HoldReason: a.HoldReason}
-	core, r := a.Core, &reader{op: fnExplain.name}
+	core, r := a.Core, &reader{op: "ff_explain_execution"}
 	if f.Lane.Retention, err = valid.UnpackRetentions(a.Keep); err != nil {
 		r.Stop("%w", err)
 	}

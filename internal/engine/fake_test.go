@@ -68,9 +68,9 @@ func startFake(t testing.TB) *fake {
 	f := &fake{listener: l, hello: helloReply("redis", "7.0.15", "standalone"), get: nilReply}
 	f.fcall = func(name string) string {
 		switch name {
-		case fnVersion.name:
+		case "ff_version":
 			return envelope(1, "OK", protocol, "999999", "hash") // newer, so nothing is loaded
-		case fnConfigure.name:
+		case "ff_configure":
 			return envelope(1, "OK", "4", "32", "32", "0")
 		}
 		return envelope(1, "OK", protocol)

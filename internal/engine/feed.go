@@ -77,7 +77,7 @@ type FeedEntry struct {
 // SetFeed starts or prolongs recording in every partition; a zero wish without kinds ends it for all, and removes what
 // was recorded. Each partition has its own error; the call may be repeated.
 func (e *Engine) SetFeed(ctx context.Context, wish FeedWish) []FeedState {
-	return inEach(e, func(i uint16) FeedState { return e.setFeed(ctx, i, wish) })
+	return forEach(e, func(i uint16) FeedState { return e.setFeed(ctx, i, wish) })
 }
 
 // setFeed says what one partition records (lua/operate/ff_set_feed.lua).

@@ -83,7 +83,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if q.Key != uuid.Nil {
 		id += " " + q.Key.String()
 	}
-	members, err := rowsOf(fnFlowCreate.name, q.ID.Partition(), q.Members)
+	members, err := rowsOf("ff_flow_create", q.ID.Partition(), q.Members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -97,7 +97,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if r.Flow != nil {
 		out.Other = flowfabric.FlowID(mint.Join(q.ID.Partition(), *r.Flow))
 	}
-	out.State, err = stateOf(fnFlowCreate, r.State)
+	out.State, err = stateOf("ff_flow_create", r.State)
 	return out, err
 }
 
@@ -114,7 +114,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64,
 	members []FlowMember) (FlowCreated, error) {
 	if len(members) < 1 || len(members) > limits.MaxBatch {
-		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput,
+		return FlowCreated{}, fmt.Errorf("ff_flow_stage: %w: %d members, want 1..%d", flowfabric.ErrInvalidInput,
 			len(members), limits.MaxBatch)
 	}
 	out := FlowCreated{Already: true}
@@ -156,7 +156,7 @@ func fits(members []FlowMember) int {
 
 func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64,
 	members []FlowMember) (FlowCreated, error) {
-	rows, err := rowsOf(fnFlowStage.name, id.Partition(), members)
+	rows, err := rowsOf("ff_flow_stage", id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -241,7 +241,7 @@ func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMo
 	if err != nil {
 		return "", false, err
 	}
-	state, err = stateOf(fnFlowSeal, r.State)
+	state, err = stateOf("ff_flow_seal", r.State)
 	return state, r.More, err
 }
 
@@ -305,7 +305,7 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 		if err != nil {
 			return nil, err
 		}
-		r := &reader{Reader: wire.NewReader(wire.Texts(answer.Answers), 0), op: fnFlowReplay.name}
+		r := &reader{Reader: wire.NewReader(wire.Texts(answer.Answers), 0), op: "ff_flow_replay"}
 		if n := len(answer.Answers); n < 1 || n > len(left) {
 			r.Stop("%d answers to %d members", n, len(left))
 			return nil, r.fail()

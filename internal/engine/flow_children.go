@@ -84,7 +84,7 @@ type MadeChildren struct {
 func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (MadeChildren, error) {
 	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {
-		return MadeChildren{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnMakeChildren.name,
+		return MadeChildren{}, fmt.Errorf("ff_make_children: %w: %d children, want at most %d a call",
 			flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
 	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
@@ -95,7 +95,7 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	members, err := rowsOf(fnMakeChildren.name, f.Execution.Partition(), q.Children)
+	members, err := rowsOf("ff_make_children", f.Execution.Partition(), q.Children)
 	if err != nil {
 		return MadeChildren{}, err
 	}
@@ -108,7 +108,7 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	if out.Over {
 		out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(r.Outcomes))
 	}
-	return out, unread(fnMakeChildren.name, err)
+	return out, unread("ff_make_children", err)
 }
 
 // StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait

@@ -28,7 +28,7 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 	if err != nil {
 		return FlowRecord{}, err
 	}
-	own := &reader{op: fnFlowDescribe.name}
+	own := &reader{op: "ff_flow_describe"}
 	out := flowRecord(wire.Fields{M: r.Fields, R: own})
 	out.Now, out.ID, out.Tags = r.Now, id, r.Tags
 	return out, own.fail()
@@ -95,7 +95,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 		for _, up := range x.Edges {
 			parts := strings.SplitN(up.Edge, ",", 3)
 			if len(parts) != 3 {
-				return out, unread(fnFlowMembers.name, fmt.Errorf("%q is no edge", clip(up.Edge)))
+				return out, unread("ff_flow_members", fmt.Errorf("%q is no edge", clip(up.Edge)))
 			}
 			edge := EdgeRecord{From: mint.Join(partition, up.Upstream), Input: parts[2],
 				Outcome: endings[parts[0]], Late: parts[0] == "l", Spared: parts[0] == "~"}

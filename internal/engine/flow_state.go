@@ -16,10 +16,10 @@ func FlowStateOf(code string) (state flowfabric.FlowState, ok bool) {
 }
 
 // stateOf reads the one that a function answered.
-func stateOf(f function, code string) (flowfabric.FlowState, error) {
+func stateOf(op, code string) (flowfabric.FlowState, error) {
 	state, ok := FlowStateOf(code)
 	if !ok {
-		return "", unread(f.name, fmt.Errorf("%q is no state of a flow", clip(code)))
+		return "", unread(op, fmt.Errorf("%q is no state of a flow", clip(code)))
 	}
 	return state, nil
 }

@@ -31,7 +31,7 @@ func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session str
 	for _, g := range grants {
 		args = append(args, ids.UUID(g.Execution).String(), strconv.FormatUint(g.Epoch, 10))
 	}
-	r, err := e.call(ctx, fnClaimGranted, partition, args...)
+	r, err := e.call(ctx, functionOf["ff_claim_granted"], partition, args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 		x := OutboxEntry{ID: entry.Entry}
 		for _, n := range entry.Notices {
 			if err := x.notice(partition, n.Kind, header{rest: n.Text}); err != nil {
-				return entries, r.Entries, unread(fnReadOutbox.name, err)
+				return entries, r.Entries, unread("ff_read_outbox", err)
 			}
 		}
 		entries = append(entries, x)
@@ -171,9 +171,9 @@ func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how 
 }
 
 func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []InPartition[struct{}] {
-	return inEach(e, func(partition uint16) InPartition[struct{}] {
-		already, err := e.settled(ctx, partition, q)
-		return InPartition[struct{}]{Partition: partition, Already: already, Err: err}
+	return inEach(e, func(partition uint16) (_ struct{}, already bool, err error) {
+		already, err = e.settled(ctx, partition, q)
+		return
 	})
 }
 
@@ -204,7 +204,7 @@ type PartitionGates struct {
 
 // Gates reads what every partition knows of gates; each has its own error.
 func (e *Engine) Gates(ctx context.Context) []PartitionGates {
-	return inEach(e, func(partition uint16) PartitionGates {
+	return forEach(e, func(partition uint16) PartitionGates {
 		out, err := e.ReadGates(ctx, partition)
 		if err != nil {
 			return PartitionGates{Partition: partition, Err: err}
@@ -224,7 +224,7 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 		scope, ok := gatetext.ParseScope(x.Scope)
 		parts := strings.SplitN(x.Gates, " ", 3)
 		if !ok || len(parts) != 3 {
-			return out, fmt.Errorf("%s: %w: attachment", fnReadGates.name, denied.Reply)
+			return out, fmt.Errorf("ff_read_gates: %w: attachment", denied.Reply)
 		}
 		ms, _ := strconv.ParseInt(parts[1], 10, 64)
 		a := Attachment{Scope: scope, At: time.UnixMilli(ms).UTC(), By: parts[2]}
@@ -233,7 +233,7 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 		}
 		out.Attached = append(out.Attached, a)
 	}
-	own := &reader{op: fnReadGates.name}
+	own := &reader{op: "ff_read_gates"}
 	for _, x := range r.Closed {
 		out.Closed = append(out.Closed, Closing{Route: route(uint64(x.Route), x.Row, own), Until: x.Until, Why: x.Why,
 			Waiting: x.Waiting})
@@ -241,9 +241,8 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 	return out, own.fail()
 }
 
-// HoldExecution keeps an execution that could be claimed from being handed out
-// (lua/admission/ff_hold_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
-// ErrNotFound.
+// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_hold_execution.lua).
+// denied.NotEligible: it is in another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
 	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String(), Held: true})
 }

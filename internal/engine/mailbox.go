@@ -110,7 +110,7 @@ func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, be
 		return Mailboxes{}, err
 	}
 	out := Mailboxes{Total: uint64(r.Last), Waiting: r.Waiting, Bytes: r.Bytes}
-	out.Messages, err = decoded(fnReadMessages, r.Messages, decodeMessage)
+	out.Messages, err = decoded("ff_read_messages", r.Messages, decodeMessage)
 	return out, err
 }
 

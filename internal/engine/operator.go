@@ -18,11 +18,10 @@ import (
 )
 
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
-// priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs,
-// attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
-// before, whatever became of it since. denied.NotTerminal; denied.NoStep (slot 0: FromStep); denied.ReplayNotAllowed
-// for a success that is not forced; denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being
-// purged.
+// priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs, attempts,
+// frames and results stay; the deadline gets its original span again. already: this request was applied before,
+// whatever became of it since. denied.NotTerminal; denied.NoStep (slot 0: FromStep); denied.ReplayNotAllowed for a
+// success that is not forced; denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
 	if q.Request.IsZero() {
 		q.Request = mint.UUID()
@@ -92,11 +91,10 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	}
 }
 
-// RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
-// are refused with denied.LeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
-// counts as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own
-// repeats never take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when
-// nobody holds it.
+// RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes are
+// refused with denied.LeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which counts
+// as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own repeats never
+// take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when nobody holds it.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID,
 	session string) (already bool, err error) {
 	return e.settled(ctx, id.Partition(), wire.RevokeLease{ID: ids.UUID(id).String(), Session: session,
@@ -152,7 +150,7 @@ func (e *Engine) ThawPartition(ctx context.Context, partition uint16) error {
 // attempts, and what was out of the ordinary. Of the latter the newest 1,000 are kept. ErrNotFound; ErrResultPurged
 // while a tombstone is left.
 func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.Event, error) {
-	r, err := e.call(ctx, fnHistory, id.Partition(), protocol, ids.UUID(id).String())
+	r, err := e.call(ctx, functionOf["ff_read_history"], id.Partition(), protocol, ids.UUID(id).String())
 	if err != nil {
 		return nil, err
 	}

@@ -78,9 +78,9 @@ func (e *Engine) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 		p := id.Partition()
 		switch {
 		case id == waiter:
-			return nil, fmt.Errorf("%s: %w: %s waits for itself", fnCheckOthers.name, denied.SelfEdge, id)
+			return nil, fmt.Errorf("ff_check_others: %w: %s waits for itself", denied.SelfEdge, id)
 		case p >= e.partitions:
-			return nil, fmt.Errorf("%s: %w: %s: partition %d of %d", fnCheckOthers.name, flowfabric.ErrInvalidInput,
+			return nil, fmt.Errorf("ff_check_others: %w: %s: partition %d of %d", flowfabric.ErrInvalidInput,
 				id, p, e.partitions)
 		case by[p] == nil:
 			order = append(order, p)
@@ -94,7 +94,7 @@ func (e *Engine) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 				q.Executions = append(q.Executions, ids.UUID(list[i]).String())
 			}
 			r, _, err := ask[wire.CheckOthersReply](ctx, e, p, q)
-			if err = answers(fnCheckOthers, err, len(r.Executions), len(batch)); err != nil {
+			if err = answers("ff_check_others", err, len(r.Executions), len(batch)); err != nil {
 				return nil, err
 			}
 			for n, i := range batch {
@@ -130,11 +130,11 @@ func (e *Engine) WaitForOthers(ctx context.Context, f flowfabric.Fence, q ChildW
 }
 
 // answers refuses another number of answers than were asked for, unless there is an error already.
-func answers(f function, err error, got, want int) error {
+func answers(op string, err error, got, want int) error {
 	if err != nil || got == want {
 		return err
 	}
-	return unread(f.name, fmt.Errorf("%d answers to %d items", got, want))
+	return unread(op, fmt.Errorf("%d answers to %d items", got, want))
 }
 
 var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",
@@ -155,11 +155,10 @@ func (e *Engine) NoteWaiters(ctx context.Context, partition uint16, items []Awai
 			op = "?"
 		}
 		q.Items = append(q.Items, wire.NoteWaitersItem{Op: op, Execution: ids.UUID(x.Awaited).String(),
-			Waiter: full(x.Waiter),
-			Token:  x.Token})
+			Waiter: full(x.Waiter), Token: x.Token})
 	}
 	r, _, err := ask[wire.NoteWaitersReply](ctx, e, partition, q)
-	if err = answers(fnNoteWaiters, err, len(r.Items), len(items)); err != nil {
+	if err = answers("ff_note_waiters", err, len(r.Items), len(items)); err != nil {
 		return nil, err
 	}
 	out := make([]Awaited, len(items))

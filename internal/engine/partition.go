@@ -42,7 +42,7 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (flowf
 	}
 	p.Behind = flowfabric.Millis(DueFor(p.Backlog, p.Now))
 	p.Undelivered = flowfabric.Millis(DueFor(p.Outbox, p.Now))
-	return p, unread(fnDescribe.name, err)
+	return p, unread("ff_describe_partition", err)
 }
 
 // spread puts what is answered by place where it belongs.

@@ -137,7 +137,7 @@ func (p *Probe) Role(ctx context.Context) (string, error) { return readRole(ctx,
 // Version asks a node for the version of its function library (lua/system/ff_version.lua), and tells an error that
 // says that it has none.
 func (p *Probe) Version(ctx context.Context) (r wire.VersionReply, missing bool, err error) {
-	r, _, err = read[wire.VersionReply](decode(fnVersion.name, p.Ask(ctx, "FCALL", fnVersion.name, "0").RedisResult))
+	r, _, err = read[wire.VersionReply](decode("ff_version", p.Ask(ctx, "FCALL", "ff_version", "0").RedisResult))
 	return r, missingFunction(err), err
 }
 

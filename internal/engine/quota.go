@@ -43,13 +43,12 @@ func ParseHold(text string) (Hold, error) {
 func (e *Engine) PutQuota(ctx context.Context, q admission.Quota,
 	expected uint64) (revision uint64, already bool, wake []Waiter, err error) {
 	if time.Duration(q.Window)%time.Millisecond != 0 || time.Duration(q.Jitter)%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name,
-			denied.QuotaSpec)
+		return 0, false, nil, fmt.Errorf("ff_put_quota: %w: window and jitter are whole milliseconds", denied.QuotaSpec)
 	}
 	r, already, err := read[wire.PutQuotaReply](e.onGate(ctx, flowfabric.QuotaGate(q.Name), expected == 0,
 		wire.PutQuota{Name: q.Name, Expected: int(expected), Scope: q.Scope, Rate: q.Rate,
 			Window: time.Duration(q.Window), Cap: q.Cap, Jitter: time.Duration(q.Jitter)}))
-	wake, err = waiters(fnPutQuota, r.Waiters, err)
+	wake, err = waiters("ff_put_quota", r.Waiters, err)
 	return uint64(r.Revision), already, wake, err
 }
 
@@ -110,7 +109,7 @@ func (e *Engine) settleHolds(ctx context.Context, q wire.SettleHolds) (freed int
 	if errors.Is(err, denied.PartitionMissing) {
 		return 0, nil, nil // no quota was ever made there, so none admitted anything
 	}
-	wake, err = waiters(fnSettleHolds, r.Waiters, err)
+	wake, err = waiters("ff_settle_holds", r.Waiters, err)
 	return r.Freed, wake, err
 }
 
@@ -173,7 +172,7 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 		q.Holds = append(q.Holds, hold)
 	}
 	derived(&q)
-	return q, unread(fnReadQuota.name, err)
+	return q, unread("ff_read_quota", err)
 }
 
 // derived sets what follows from the rest of a record. A hold that is none is shown as it is.

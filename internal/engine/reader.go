@@ -96,11 +96,11 @@ func (r *reader) settled() (text string, already bool, refused error) {
 }
 
 // decoded reads the texts of an answer.
-func decoded[T any](f function, texts []string, read func(text string) (T, error)) (out []T, err error) {
+func decoded[T any](op string, texts []string, read func(text string) (T, error)) (out []T, err error) {
 	for _, text := range texts {
 		x, err := read(text)
 		if err != nil {
-			return nil, unread(f.name, err)
+			return nil, unread(op, err)
 		}
 		out = append(out, x)
 	}

@@ -62,7 +62,7 @@ func TestFlushedStoreIsBootedAgain(t *testing.T) {
 		var logged bytes.Buffer
 		e := open(t, Config{URL: url, Partitions: 4, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 			OnCall: func(name string, _ time.Duration, _ error) {
-				if name == fnConfigure.name {
+				if name == "ff_configure" {
 					configured.Add(1)
 				}
 			}})

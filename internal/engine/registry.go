@@ -88,21 +88,6 @@ type Registered struct {
 	ExpiresAt time.Time
 }
 
-// PartitionWorkers are the worker instances that one partition registers, by name, without their sessions. What one
-// says of itself is zero when it cannot be read.
-type PartitionWorkers struct {
-	Partition uint16
-	Workers   []flowfabric.Worker
-	Err       error
-}
-
-// PartitionSessions are the sessions of one partition that are open, or dead and still hold something.
-type PartitionSessions struct {
-	Partition uint16
-	Sessions  []flowfabric.WorkerSession
-	Err       error
-}
-
 // registryOf is the partition that registers an instance.
 func (e *Engine) registryOf(instance string) uint16 {
 	h := fnv.New32a()
@@ -161,48 +146,53 @@ func (e *Engine) MarkWorkerDead(ctx context.Context, instance string) (already b
 	return e.markDead(ctx, e.registryOf(instance), wire.MarkDead{What: "worker", Name: instance})
 }
 
-// Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
-// snapshot of one moment: one that registers meanwhile may be missing.
-func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
-	return inEach(e, func(i uint16) PartitionWorkers {
-		rows, err := pages(func(after string) ([]flowfabric.Worker, string, error) {
-			return e.listWorkers(ctx, i,
-				after)
-		})
-		return PartitionWorkers{i, once(rows, func(w flowfabric.Worker) string { return w.Instance }), err}
-	})
-}
-
-// Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment:
-// one that is opened meanwhile may be missing.
-func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
-	return inEach(e, func(i uint16) PartitionSessions {
-		rows, err := e.PartitionSessions(ctx, i)
-		return PartitionSessions{i, rows, err}
-	})
-}
-
-// PartitionSessions is [Engine.Sessions] of one partition, by id.
-func (e *Engine) PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error) {
-	rows, err := pages(func(after string) ([]flowfabric.WorkerSession, string, error) {
-		return e.listSessions(ctx, partition, after)
-	})
-	return once(rows, func(s flowfabric.WorkerSession) string { return s.ID }), err
-}
-
-// pages reads a listing to its end.
-func pages[T any](page func(after string) ([]T, string, error)) (all []T, err error) {
-	for after := ""; ; {
-		rows, next, err := page(after)
-		if err != nil {
-			return all, err
+// Workers lists the worker instances that every partition registers, by name, without their sessions, and lost ones for
+// an hour (lua/operate/ff_list_workers.lua). What one says of itself is zero when it cannot be read. It is no snapshot
+// of one moment: one that registers meanwhile may be missing.
+func (e *Engine) Workers(ctx context.Context) []InPartition[[]flowfabric.Worker] {
+	return inEach(e, func(partition uint16) (rows []flowfabric.Worker, _ bool, err error) {
+		q := wire.ListWorkers{Limit: listPage}
+		for more := true; more && err == nil; more = q.After != "" {
+			var r wire.ListWorkersReply
+			r, _, err = ask[wire.ListWorkersReply](ctx, e, partition, q)
+			for _, x := range r.Workers {
+				w := flowfabric.Worker{Instance: x.Instance, ExpiresAt: x.Expiry, SeenAt: x.Seen,
+					RegisteredAt: x.Registered, Reported: x.Inflight, Stuck: x.Stuck, Dead: x.Dead, Reason: x.Why,
+					Registered: true, Alive: !x.Dead && x.Expiry.After(r.Now)}
+				if json.Unmarshal([]byte(x.Info), &w.WorkerInfo) != nil {
+					w.WorkerInfo = flowfabric.WorkerInfo{}
+				}
+				rows = append(rows, w)
+			}
+			q.After = r.Next
 		}
-		all = append(all, rows...)
-		if next == "" {
-			return all, nil
+		return once(rows, func(w flowfabric.Worker) string { return w.Instance }), false, err
+	})
+}
+
+// Sessions lists the sessions of every partition that are open, or dead and still hold something. It is no snapshot of
+// one moment: one that is opened meanwhile may be missing.
+func (e *Engine) Sessions(ctx context.Context) []InPartition[[]flowfabric.WorkerSession] {
+	return inEach(e, func(partition uint16) ([]flowfabric.WorkerSession, bool, error) {
+		rows, err := e.PartitionSessions(ctx, partition)
+		return rows, false, err
+	})
+}
+
+// PartitionSessions is [Engine.Sessions] of one partition, by id (lua/operate/ff_list_sessions.lua).
+func (e *Engine) PartitionSessions(ctx context.Context,
+	partition uint16) (rows []flowfabric.WorkerSession, err error) {
+	q := wire.ListSessions{Limit: listPage}
+	for more := true; more && err == nil; more = q.After != "" {
+		var r wire.ListSessionsReply
+		r, _, err = ask[wire.ListSessionsReply](ctx, e, partition, q)
+		for _, x := range r.Sessions {
+			rows = append(rows, flowfabric.WorkerSession{Partition: partition, ID: x.Session, ExpiresAt: x.Expiry,
+				Dead: x.Dead, Reason: x.Why, Held: x.Held, Alive: !x.Dead && x.Expiry.After(r.Now)})
 		}
-		after = next
+		q.After = r.Next
 	}
+	return once(rows, func(s flowfabric.WorkerSession) string { return s.ID }), err
 }
 
 // once sorts rows by name and keeps the last of each: who moves in the listing while it is read comes twice.
@@ -232,32 +222,4 @@ func (e *Engine) ReadWorker(ctx context.Context,
 		return info, "", false, fmt.Errorf("read worker: %w: %w", flowfabric.ErrCorrupt, err)
 	}
 	return info, fields[0], true, nil
-}
-
-// listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).
-func (e *Engine) listWorkers(ctx context.Context, partition uint16,
-	after string) (rows []flowfabric.Worker, next string, err error) {
-	r, _, err := ask[wire.ListWorkersReply](ctx, e, partition, wire.ListWorkers{After: after, Limit: listPage})
-	for _, x := range r.Workers {
-		w := flowfabric.Worker{Instance: x.Instance, ExpiresAt: x.Expiry, SeenAt: x.Seen, RegisteredAt: x.Registered,
-			Reported: x.Inflight, Stuck: x.Stuck, Dead: x.Dead, Reason: x.Why, Registered: true,
-			Alive: !x.Dead && x.Expiry.After(r.Now)}
-		if err := json.Unmarshal([]byte(x.Info), &w.WorkerInfo); err != nil {
-			w.WorkerInfo = flowfabric.WorkerInfo{}
-		}
-		rows = append(rows, w)
-	}
-	return rows, r.Next, err
-}
-
-// listSessions reads a page of one partition's sessions (lua/operate/ff_list_sessions.lua).
-func (e *Engine) listSessions(ctx context.Context, partition uint16,
-	after string) (rows []flowfabric.WorkerSession, next string, err error) {
-	r, _, err := ask[wire.ListSessionsReply](ctx, e, partition, wire.ListSessions{After: after, Limit: listPage})
-	for _, x := range r.Sessions {
-		rows = append(rows, flowfabric.WorkerSession{Partition: partition, ID: x.Session, ExpiresAt: x.Expiry,
-			Dead: x.Dead, Reason: x.Why, Held: x.Held,
-			Alive: !x.Dead && x.Expiry.After(r.Now)})
-	}
-	return rows, r.Next, err
 }

@@ -92,7 +92,7 @@ var callers = []caller{
 		_, _, err := e.AuditRoutes(ctx, 3, true, RouteCount{}, nil)
 		return err
 	}},
-	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
+	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.Lanes(ctx)[3].Err }},
 	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3, "", 0); return err }},
 	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
 		_, err := e.ListExecutions(ctx, 3, ListQuery{Index: IndexEnded, Limit: 1, Tags: true})
@@ -199,13 +199,9 @@ var callers = []caller{
 		_, err := e.RegisterWorker(ctx, Registration{Instance: "w", Token: "t", TTL: time.Second})
 		return err
 	}},
-	{"ff_list_workers", func(ctx context.Context, e *Engine) error {
-		_, _,
-			err := e.listWorkers(ctx, 3, "")
-		return err
-	}},
+	{"ff_list_workers", func(ctx context.Context, e *Engine) error { return e.Workers(ctx)[3].Err }},
 	{"ff_list_sessions",
-		func(ctx context.Context, e *Engine) error { _, _, err := e.listSessions(ctx, 3, ""); return err }},
+		func(ctx context.Context, e *Engine) error { _, err := e.PartitionSessions(ctx, 3); return err }},
 }
 
 // What the replies about suspensions hold: ids, a stored signal, a resumption by it, and a closed waitpoint.
@@ -422,7 +418,7 @@ func TestRefusals(t *testing.T) {
 		"wrong type of a key": {"-WRONGTYPE Operation against a key\r\n", denied.Script, ""},
 	} {
 		f.answer(func(function string) string {
-			if function == fnVersion.name {
+			if function == "ff_version" {
 				return envelope(1, "OK", protocol, "999999", "h")
 			}
 			return c.reply

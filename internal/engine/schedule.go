@@ -179,14 +179,14 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		}
 		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })
 	}
-	r, already, err := read[wire.FireScheduleReply](e.call(ctx, fnFireSchedule, partition, args...))
+	r, already, err := read[wire.FireScheduleReply](e.call(ctx, functionOf["ff_fire_schedule"], partition, args...))
 	if err != nil || already {
 		return Fired{Already: err == nil}, err
 	}
 	out := Fired{Outcome: FireOutcome(r.Outcome), Next: r.Next}
 	if out.Outcome == FireRefused {
 		code, rest, _ := strings.Cut(r.Detail, " ")
-		out.Refusal = denied.New(fnFireSchedule.name, code, rest)
+		out.Refusal = denied.New("ff_fire_schedule", code, rest)
 	}
 	return out, nil
 }
@@ -206,8 +206,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
 // RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the
 // revision it must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
 func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
-	return e.settled(ctx, e.SchedulePartition(name),
-		wire.RemoveSchedule{Name: name, Expected: revisionOf(expected)})
+	return e.settled(ctx, e.SchedulePartition(name), wire.RemoveSchedule{Name: name, Expected: revisionOf(expected)})
 }
 
 func revisionOf(expected *uint64) *int {

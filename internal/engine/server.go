@@ -160,8 +160,8 @@ func (e *Engine) loadFor(ctx context.Context, key string) error {
 // older, or of the same revision with other content (a development build). A key makes a node that does not serve it
 // refuse, and binds a dedicated client to the one that does.
 func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...string) error {
-	resp := node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(int64(len(key))).Key(key...).Build())
-	r, _, err := read[wire.VersionReply](decode(fnVersion.name, resp))
+	resp := node.Do(ctx, node.B().Fcall().Function("ff_version").Numkeys(int64(len(key))).Key(key...).Build())
+	r, _, err := read[wire.VersionReply](decode("ff_version", resp))
 	switch {
 	case err == nil:
 		if r.Protocol != limits.Protocol {

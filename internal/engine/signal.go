@@ -29,8 +29,7 @@ func DecodeResume(blob []byte) (suspend.Result, error) {
 	p := strings.SplitN(string(blob), unit, 10)
 	r := parts("resumption", p, max(9, len(p)))
 	out := suspend.Result{Name: r.Text(), Cause: suspend.Cause(r.Text()), Suspension: r.UUID(),
-		ResumedAt: r.InstantOr0(),
-		TimeoutAt: r.InstantOr0(), Closer: r.Text(), By: r.Text(), Reason: r.Text()}
+		ResumedAt: r.InstantOr0(), TimeoutAt: r.InstantOr0(), Closer: r.Text(), By: r.Text(), Reason: r.Text()}
 	count := r.Int()
 	if r.More() && p[9] != "" {
 		var err error

@@ -11,11 +11,10 @@ import (
 )
 
 // Subscribe delivers the messages of channels to fn until ctx ends or the connection is lost, and returns why. The
-// caller resubscribes and catches up by reading: messages are hints, never the only copy. ready is called once
-// all channels are confirmed. fn gets one message at a time, in order unless
-// other subscribers share some of the channels, and none after the return; neither it nor ready may block or
-// subscribe. In a cluster all channels must belong to the given partition; elsewhere they may be mixed. All
-// subscriptions of an engine share one connection per server.
+// caller resubscribes and catches up by reading: messages are hints, never the only copy. ready is called once all
+// channels are confirmed. fn gets one message at a time, in order unless other subscribers share some of the channels,
+// and none after the return; neither it nor ready may block or subscribe. In a cluster all channels must belong to the
+// given partition; elsewhere they may be mixed. All subscriptions of an engine share one connection per server.
 func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
 	fn func(channel, message string)) error {
 	channels = slices.Compact(slices.Sorted(slices.Values(channels)))

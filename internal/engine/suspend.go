@@ -73,7 +73,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	case r.What != "suspended":
 		err = fmt.Errorf("suspended is %q", clip(r.What))
 	}
-	return out, unread(fnSuspend.name, err)
+	return out, unread("ff_suspend_execution", err)
 }
 
 // ResumeRequest asks to resume a suspended execution without a signal.
@@ -164,7 +164,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	if err != nil {
 		return suspend.Record{}, err
 	}
-	out, own := suspend.Record{State: codes.Shown(codes.Code(r.Code)).Public}, &reader{op: fnReadSuspension.name}
+	out, own := suspend.Record{State: codes.Shown(codes.Code(r.Code)).Public}, &reader{op: "ff_read_suspension"}
 	if r.Flow != uuid.Nil {
 		out.Flow = flowfabric.FlowID(mint.Join(id.Partition(), r.Flow))
 	}
@@ -242,7 +242,7 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 	if err != nil {
 		return suspend.Asked{}, err
 	}
-	own := &reader{op: fnReadQuestion.name}
+	own := &reader{op: "ff_read_question"}
 	out := suspend.Asked{Question: own.question(r.Question), Open: openState(r.State)}
 	if r.Answer != "" {
 		s, err := decodeSignal(r.Answer)
@@ -264,6 +264,6 @@ func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, wai
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err = decoded(fnReadSignals, r.Signals, decodeSignal)
+	out, err = decoded("ff_read_signals", r.Signals, decodeSignal)
 	return out, r.Total, err
 }

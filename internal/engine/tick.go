@@ -6,10 +6,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// Tick does, for one partition, what is due because time passed, about 100 executions a call
-// (lua/tick/ff_tick.lua). Only the owner ticks: a call by anybody else answers Owner false unless there is no
-// owner or the tick is 2 s overdue. release gives the ownership up. owner is a worker instance id, which is
-// rung with "t" when an earlier timer is set.
+// Tick does, for one partition, what is due because time passed, about 100 executions a call (lua/tick/ff_tick.lua).
+// Only the owner ticks: a call by anybody else answers Owner false unless there is no owner or the tick is 2 s overdue.
+// release gives the ownership up. owner is a worker instance id, which is rung with "t" when an earlier timer is set.
 func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, release bool) (TickReply, error) {
 	return e.tick(ctx, partition, owner, bit(release))
 }

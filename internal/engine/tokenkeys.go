@@ -43,14 +43,13 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k suspend.TokenKey) ([]KeySee
 // are in the order of partitions, each with its own error; the call may be repeated.
 func (e *Engine) RotateTokenKey(ctx context.Context, k suspend.TokenKey, grace time.Duration,
 	force bool) []suspend.KeyRotated {
-	return inEach(e, func(partition uint16) suspend.KeyRotated {
+	return forEach(e, func(partition uint16) suspend.KeyRotated {
 		r, already, err := e.setTokenKeys(ctx, partition, "rotate", k, grace, force)
 		if already {
 			r.Previous = r.Current
 		}
 		return suspend.KeyRotated{Partition: partition, Noop: already, Previous: r.Previous, Reaped: r.Reaped,
-			Open: r.Open,
-			Err:  err}
+			Open: r.Open, Err: err}
 	})
 }
 
@@ -64,7 +63,7 @@ func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string
 
 // TokenKeys lists the keys that verify tokens, by partition; each has its own error.
 func (e *Engine) TokenKeys(ctx context.Context) []suspend.PartitionKeys {
-	return inEach(e, func(partition uint16) suspend.PartitionKeys { return e.listTokenKeys(ctx, partition) })
+	return forEach(e, func(partition uint16) suspend.PartitionKeys { return e.listTokenKeys(ctx, partition) })
 }
 
 // listTokenKeys reads the keys of one partition (lua/suspend/ff_list_token_keys.lua).

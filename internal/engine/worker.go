@@ -403,7 +403,7 @@ func (e *Engine) CloseSession(ctx context.Context, partition uint16, session str
 func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollState, workers int, err error) {
 	roots := make([]string, len(partitions))
 	for i, p := range partitions {
-		if err := e.exists(fnPoll.name, p); err != nil {
+		if err := e.exists("ff_poll", p); err != nil {
 			return nil, 0, err
 		}
 		roots[i] = e.roots[p]

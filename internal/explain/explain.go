@@ -27,7 +27,7 @@ import (
 // Source is what an explanation is made from; *[engine.Engine] is one.
 type Source interface {
 	Explain(ctx context.Context, id flowfabric.ExecutionID) (engine.Facts, error)
-	Workers(ctx context.Context) []engine.PartitionWorkers
+	Workers(ctx context.Context) []engine.InPartition[[]flowfabric.Worker]
 }
 
 // Of explains where an execution is and what moves it next. It reads one consistent snapshot of the execution's

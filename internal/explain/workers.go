@@ -21,7 +21,7 @@ func muster(ctx context.Context, from Source) (c crew) {
 		if p.Err != nil {
 			c.err = fmt.Errorf("partition %d: %w", p.Partition, p.Err)
 		}
-		for _, w := range p.Workers {
+		for _, w := range p.Reply {
 			if w.Alive {
 				c.live = append(c.live, w)
 			}

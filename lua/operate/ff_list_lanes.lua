@@ -3,7 +3,7 @@
 -- in no order, so a lane may come several times, each time with the routes of that page; what an operator said comes
 -- with the first page. The cursor is '' for the first page, and in the answer when there is no more.
 -- Flags:   no-writes
--- Go:      Engine.listLanes
+-- Go:      Engine.Lanes
 -- Args:    protocol cursor:scan?
 -- Replies: OK cursor:text lanes:rows {namespace:text lane:text state:active|paused|draining|disabled retention:text
 --          since:instant by:text routes:n waiting:n ageing:ms weight:n}

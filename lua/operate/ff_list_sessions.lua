@@ -1,7 +1,7 @@
 -- ff_list_sessions: the sessions of a partition that are open, or dead and still hold something, up to limit a call,
 -- in the order in which the tick looks at them. next is the cursor for the call after this one, '' at the end.
 -- Flags:   no-writes
--- Go:      Engine.listSessions
+-- Go:      Engine.PartitionSessions
 -- Args:    protocol after:text limit:n(1..100)
 -- Replies: OK now:instant next:text sessions:rows {session:text expiry:instant dead:flag why:text held:n}
 -- Errors:  @root invalid_input

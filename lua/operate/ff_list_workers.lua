@@ -1,7 +1,7 @@
 -- ff_list_workers: worker instances that registered in a partition and have not been forgotten, those that run out
 -- first in front, up to limit and half a MiB a call. next is the cursor for the call after this one, '' at the end.
 -- Flags:   no-writes
--- Go:      Engine.listWorkers
+-- Go:      Engine.Workers
 -- Args:    protocol after:text limit:n(1..100)
 -- Replies: OK now:instant next:text workers:rows {instance:text expiry:instant seen:instant registered:instant
 --          inflight:n stuck:n dead:flag why:text info:text}
