@@ -49,8 +49,9 @@ func TestACallThatItsCallerRepeatsIsMadeOnce(t *testing.T) {
 	_, flow := e.CreateFlow(t.Context(), NewFlow{ID: sampleFlow})
 	_, stage := e.StageFlow(t.Context(), sampleFlow, nil, []FlowMember{{NewExecution: item, Node: "n"}})
 	_, _, seal := e.SealFlow(t.Context(), sampleFlow, SealClosed, 1, 0)
-	for name, err := range map[string]error{"ff_create_execution": create, "ff_flow_create": flow, "ff_flow_stage": stage,
-		"ff_flow_seal": seal} {
+	for name, err := range map[string]error{"ff_create_execution": create, "ff_flow_create": flow,
+		"ff_flow_stage": stage,
+		"ff_flow_seal":  seal} {
 		if !errors.Is(err, flowfabric.ErrTransport) || calls[name] != 1 {
 			t.Errorf("%s: %d calls and %v, want one and ErrTransport", name, calls[name], err)
 		}
