@@ -63,50 +63,30 @@ func modeArgs(args []string, frames []stream.Frame) []string {
 	return args
 }
 
-// place sets what an entry says of a frame beyond its parts: how many durable frames there are up to it (as many as
-// frames when it does not say), and its version or ttl. It returns false for what is no whole number.
-func place(f *stream.Frame, durables, detail string) bool {
-	ok := true
-	number := func(text string) uint64 {
-		n, err := strconv.ParseUint(text, 10, 53)
-		ok = ok && err == nil
-		return n
-	}
-	f.Durables = f.Sequence
-	if durables != "" {
-		f.Durables = number(durables)
-	}
-	switch f.Mode {
-	case stream.ModeSummary:
-		f.SummaryVersion = number(detail)
-	case stream.ModeBestEffort:
-		ms := number(detail)
-		ok = ok && ms < 1<<40
-		f.TTL = time.Duration(ms) * time.Millisecond
-	}
-	return ok
-}
-
-// spelled is place with the word of a live message: "" or "<d, s or l><version or ttl>,<durables>".
+// spelled sets the place that a word gives a frame: "" for a durable one with nothing but such before it, else
+// "<d, s or l><version or ttl>,<durable frames so far>".
 func spelled(f *stream.Frame, word string) bool {
+	f.Durables = f.Sequence
 	if word == "" {
-		return place(f, "", "")
+		return true
 	}
-	mode, durables, found := strings.Cut(word, ",")
-	if !found || mode == "" || durables == "" {
-		return false
+	mode, total, _ := strings.Cut(word[1:], ",")
+	durables, err := strconv.ParseUint(total, 10, 53)
+	f.Durables = durables
+	if word[0] == 'd' {
+		return mode == "" && err == nil
 	}
-	switch mode[0] {
-	case 'd':
-		f.Mode = stream.ModeDurable
+	detail, detailErr := strconv.ParseUint(mode, 10, 53)
+	switch word[0] {
 	case 's':
-		f.Mode = stream.ModeSummary
+		f.Mode, f.SummaryVersion = stream.ModeSummary, detail
 	case 'l':
-		f.Mode = stream.ModeBestEffort
+		f.Mode, f.TTL = stream.ModeBestEffort, time.Duration(detail)*time.Millisecond
+		return err == nil && detailErr == nil && detail < 1<<40
 	default:
 		return false
 	}
-	return (f.Mode != stream.ModeDurable || mode == "d") && place(f, durables, mode[1:])
+	return err == nil && detailErr == nil
 }
 
 // ReadSummary reads the summary document of an attempt; the zero Version says that there is none. A plain read of one

@@ -284,40 +284,77 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 	return out, nil
 }
 
-// parseFrames adds the frames of an entry: one for each payload, of which the last is what the entry says.
+// parseFrames adds the frames of an entry of the log of a mode: one for each payload, of which the last is what the
+// entry says. An entry is a list of texts (lua/lib/frames.lua).
 func parseFrames(out []stream.Frame, entry rueidis.XRangeSlice, mode stream.FrameMode) ([]stream.Frame, error) {
 	id, err := ParseStreamID(entry.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
 	}
-	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Encoding: "utf8"}
-	first, durables, detail := len(out), "", ""
-	for _, field := range entry.FieldValues {
-		switch v := field.Value; field.Field {
-		case "p":
-			out = append(out, stream.Frame{Payload: payload(v)})
-		case "t":
-			f.Type = v
-		case "e":
-			f.Encoding = v
-		case "c":
-			cutSource(&f, v)
-		case "w":
-			ms, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(v), entry.ID)
-			}
-			f.ProducedAt = time.UnixMilli(ms).UTC()
-		case "d":
-			durables = v
-		case "v", "x":
-			detail = v
-		}
+	d := pairs{rest: entry.FieldValues}
+	word := d.next()
+	if word == "p" {
+		word = d.next()
 	}
-	if !place(&f, durables, detail) || !places(out[first:], f) {
+	f := stream.Frame{ID: id, Sequence: id.Seq, Type: d.next(), Encoding: cmp.Or(d.next(), "utf8")}
+	cutSource(&f, d.next())
+	produced, count := d.next(), d.next()
+	if !timed(&f, produced) {
+		return nil, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(produced), entry.ID)
+	}
+	if !spelled(&f, word) || f.Mode != mode {
+		return nil, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
+	}
+	if count != strconv.Itoa(d.left()) {
+		return nil, fmt.Errorf("read frames: %w: %s has %d payloads of %q", denied.Reply, entry.ID, d.left(),
+			clip(count))
+	}
+	first := len(out)
+	for d.left() > 0 {
+		out = append(out, stream.Frame{Payload: payload(d.next())})
+	}
+	if !places(out[first:], f) {
 		return nil, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
 	}
 	return out, nil
+}
+
+// pairs is a cursor over the texts of an entry, which a stream stores two by two.
+type pairs struct {
+	rest []rueidis.XRangeFieldValue
+	half bool // the first text of the first pair was read
+}
+
+// next returns the next text, empty if there is none.
+func (p *pairs) next() string {
+	if len(p.rest) == 0 {
+		return ""
+	}
+	own := p.rest[0]
+	if p.half = !p.half; p.half {
+		return own.Field
+	}
+	p.rest = p.rest[1:]
+	return own.Value
+}
+
+// left is how many texts are left.
+func (p *pairs) left() int {
+	n := 2 * len(p.rest)
+	if p.half {
+		n--
+	}
+	return n
+}
+
+// timed sets when a frame was produced; no text stands for no time.
+func timed(f *stream.Frame, produced string) bool {
+	if produced == "" {
+		return true
+	}
+	ms, err := strconv.ParseInt(produced, 10, 64)
+	f.ProducedAt = time.UnixMilli(ms).UTC()
+	return err == nil
 }
 
 // payload is what a frame carries, empty rather than nil.
@@ -395,15 +432,8 @@ func DecodeFrames(message string) (FrameMessage, error) {
 		cutSource(&f, d.part())
 		produced := d.part()
 		placed, count := spelled(&f, d.part()), d.number(':')
-		if d.bad || idErr != nil || !placed || count < 1 || count > uint64(len(frames)-i) {
+		if d.bad || idErr != nil || !placed || !timed(&f, produced) || count < 1 || count > uint64(len(frames)-i) {
 			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
-		}
-		if produced != "" {
-			ms, err := strconv.ParseInt(produced, 10, 64)
-			if err != nil {
-				return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
-			}
-			f.ProducedAt = time.UnixMilli(ms).UTC()
 		}
 		own := frames[i : i+int(count)]
 		for k := range own {

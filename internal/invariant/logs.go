@@ -2,7 +2,6 @@ package invariant
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,41 +87,58 @@ var (
 	placeText = regexp.MustCompile(`^\d+ \d+-\d+$`)
 )
 
-// single is an entry for each frame: frames that one call appended share one, which has the id of the last, a payload
-// for each, and the last one's number among the durable ones (d) or version (v). Others have one field of a name.
+// single is an entry for each frame: frames that one call appended share one, which has the id of the last and no
+// names, but in this order: a p if the payloads are an odd number, the last one's place, four texts that they have in
+// common, their number, and they. A place is empty or "d,<durable frames>", "s<version>,<durable frames>" or
+// "l<ttl>,<durable frames>", which become fields d, v and x. What is no such entry stays as it is.
 func single(entries []rueidis.XRangeSlice) (out []rueidis.XRangeEntry) {
 	for _, e := range entries {
-		var payloads []string
-		common := map[string]string{}
+		var texts []string
+		named := map[string]string{}
 		for _, f := range e.FieldValues {
-			if f.Field == "p" {
-				payloads = append(payloads, f.Value)
-			} else {
-				common[f.Field] = f.Value
-			}
+			texts = append(texts, f.Field, f.Value)
+			named[f.Field] = f.Value
 		}
-		if len(payloads) == 0 {
-			out = append(out, rueidis.XRangeEntry{ID: e.ID, FieldValues: common})
+		if len(texts) > 0 && texts[0] == "p" {
+			texts = texts[1:]
+		}
+		if len(texts) < 7 || texts[5] != strconv.Itoa(len(texts)-6) {
+			out = append(out, rueidis.XRangeEntry{ID: e.ID, FieldValues: named})
+			continue
 		}
 		ms, last := cut(e.ID)
-		grows := "d"
-		if _, delta := common["v"]; delta {
-			grows = "v"
-		} else if _, live := common["x"]; live {
-			grows = ""
-		}
-		for i, payload := range payloads {
-			before := len(payloads) - 1 - i
-			own := maps.Clone(common)
+		for i, payload := range texts[6:] {
+			before := len(texts) - 7 - i
+			own := placed(texts[0], before)
 			own["p"] = payload
-			if _, ok := own[grows]; ok {
-				own[grows] = strconv.Itoa(count(own, grows) - before)
-			}
 			out = append(out, rueidis.XRangeEntry{ID: strconv.FormatUint(ms, 10) + "-" +
 				strconv.FormatUint(last-uint64(before), 10), FieldValues: own})
 		}
 	}
 	return out
+}
+
+// placed has the fields for the place of the last frame of an entry, or of one that comes so many before it.
+func placed(word string, before int) map[string]string {
+	mode, durables, found := strings.Cut(word, ",")
+	if !found || mode == "" {
+		return map[string]string{}
+	}
+	earlier := func(number string) string {
+		n, _ := strconv.Atoi(number)
+		return strconv.Itoa(n - before)
+	}
+	switch own := map[string]string{"d": durables}; mode[0] {
+	case 's':
+		own["v"] = earlier(mode[1:])
+		return own
+	case 'l':
+		own["x"] = mode[1:]
+		return own
+	default:
+		own["d"] = earlier(durables)
+		return own
+	}
 }
 
 // ordinal is the number of durable frames up to an entry.

@@ -202,10 +202,7 @@ var libraryBugs = []Bug{
   if ends and not token.good(ctx, ends) then return reply.err('token_expired') end
   if w.digest ~= digest then return reply.err('invalid_token') end`},
 	{Name: "append: the last sequence is off by one", In: "ff_append.enter",
-		Old: `'q', sequence, 'i', has.id)
-    return`,
-		New: `'q', reply.int(has.sequence + 1), 'i', has.id)
-    return`},
+		Old: `'q', has.q`, New: `'q', reply.int(has.sequence + 1)`},
 	{Name: "stream: the second close wins", In: "stream.finish",
 		Old: `  if redis.call('HSETNX', meta, 'z', ctx.t) == 1 then redis.call('HSET', meta, 'y', reason) end`,
 		New: `  redis.call('HSET', meta, 'z', ctx.t, 'y', reason)`},

@@ -40,6 +40,16 @@ function fence.check(ctx, c, f)
   return nil
 end
 
+-- holds tells whether a fence is the holder's, without reading more of the record than that takes. Who is told no
+-- learns from check why.
+function fence.holds(ctx, f)
+  local text = record.text(ctx, f.id)
+  if not text then return false end
+  local holder, claim, epoch, attempt = record.holder(text)
+  return attempt == f.attempt and epoch == f.epoch and claim == f.claim and holder == f.session and
+    session.alive(ctx, holder)
+end
+
 -- not_active carries what a caller needs to reconcile: code, epoch, attempt, last release.
 function fence.not_active(c)
   return reply.err('execution_not_active', c.state, c.epoch or '0', core.attempt(c), c.last_release or '')

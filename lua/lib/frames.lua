@@ -2,14 +2,13 @@
 -- of its own, so that none can trim or expire another: d durable frames, s summary deltas beside the merged document,
 -- l best-effort frames, whose log has a TTL. The id of an entry is "<ms>-<producer sequence>", and its ms never steps
 -- back: a reader merges the logs by it, and the sequence needs no field. Neighbours of a group are one entry, as many
--- as have 64 KiB together: a p for each payload, and the id and the fields of the last one, from which those of the
--- others follow. Fields: p payload, t type, e encoding, c correlation and, behind a unit separator, the source, w
--- produced at (absent if empty), and beside frames of other modes d durable frames so far (absent when that is the
--- sequence), v summary version, x ttl.
+-- as have 64 KiB together: its id and its place are those of the last one, from which those of the others follow.
+-- An entry has no names. It is a list of texts, as the arguments of its group have them: the place (see place), type,
+-- encoding, correlation and, behind a unit separator, the source, produced at, how many payloads, and these. As a
+-- stream stores pairs, a p stands before the place if the payloads are an odd number.
 local frames = { most = 100, document = 262144, deltas = 64, entry = 65536 } -- frames, bytes, entries, bytes
 
 local encodings = { [''] = true, json = true, bytes = true }
-local names = { 't', 'e', 'c', 'w' }
 local logs = { d = keys.stream, s = keys.deltas, l = keys.live }
 
 -- lifetime reads the ttl of a mode "l<ms>", or returns nil.
@@ -34,14 +33,7 @@ function frames.group(argv, at, most)
   if argv[at + 4] ~= '' and not args.int(argv[at + 4], 0, 9007199254740991) then
     return nil, reply.err('invalid_input', 'produced at: whole ms')
   end
-  local fields = {}
-  for part = 1, 4 do
-    if argv[at + part] ~= '' then
-      fields[#fields + 1] = names[part]
-      fields[#fields + 1] = argv[at + part]
-    end
-  end
-  return { mode = ttl and 'l' or mode, ttl = ttl, at = at, first = at + 6, last = at + 5 + count, fields = fields }
+  return { mode = ttl and 'l' or mode, ttl = ttl, head = at + 6, first = at + 6, last = at + 5 + count }
 end
 
 -- extras reads what follows the groups: with deltas the version before the first and the document after the last,
@@ -75,11 +67,13 @@ function frames.parse(argv, at)
   for n = 1, groups do
     local group, bad = frames.group(argv, at, frames.most - batch.count)
     if not group then return nil, bad end
+    local before = bytes
     for i = group.first, group.last do
       local size = #argv[i]
       if size > 65536 then return nil, reply.err('payload_too_large', 'frame: at most 65536 bytes') end
       bytes = bytes + size
     end
+    group.bytes = bytes - before
     local count = group.last - group.first + 1
     batch[group.mode], batch.count = batch[group.mode] + count, batch.count + count
     batch[n], at = group, group.last + 1
@@ -95,34 +89,57 @@ function frames.skip(batch, argv, count)
   for n = 1, #batch do
     local group = batch[n]
     local known = math.min(count, group.last - group.first + 1)
-    for i = group.first, group.first + known - 1 do batch.bytes = batch.bytes - #argv[i] end
+    for i = group.first, group.first + known - 1 do
+      batch.bytes, group.bytes = batch.bytes - #argv[i], group.bytes - #argv[i]
+    end
     group.first, count = group.first + known, count - known
     batch[group.mode] = batch[group.mode] - known
     if group.mode == 's' then batch.base = batch.base + known end
   end
 end
 
--- place says in a word for tailers where a frame stands among frames of other modes, and adds the same to the fields of
--- its entry.
-local function place(group, fields, durables, version)
-  local n, total = #fields, reply.int(durables)
-  fields[n + 1], fields[n + 2] = 'd', total
-  if group.mode == 'd' then return 'd,' .. total end
-  local detail = reply.int(group.ttl or version)
-  fields[n + 3], fields[n + 4] = group.ttl and 'x' or 'v', detail
-  return group.mode .. detail .. ',' .. total
+-- place says in a word where a frame stands among frames of other modes: empty for a durable one with nothing but such
+-- before it, else mode, version or ttl, and durable frames so far.
+local function place(group, durables, version)
+  if group.mode == 'd' then return 'd,' .. reply.int(durables) end
+  return group.mode .. reply.int(group.ttl or version) .. ',' .. reply.int(durables)
 end
 
 local function part(text) return reply.int(#text) .. ':' .. text end
 
--- tell adds an entry to what live tailers get: each part with its length, how many payloads there are, and these.
-local function tell(told, argv, group, from, upto, id, word)
-  if not group.head then
-    group.head = part(argv[group.at + 1]) .. part(argv[group.at + 2]) .. part(argv[group.at + 3]) ..
-      part(argv[group.at + 4])
+-- tell adds the entry of the payloads at..last, as entry has put it there, to what live tailers get: each part with its
+-- length, how many payloads there are, and these.
+local function tell(told, argv, at, last, id, word)
+  local n = #told
+  told[n + 1] = part(id) .. part(argv[at - 5]) .. part(argv[at - 4]) .. part(argv[at - 3]) .. part(argv[at - 2]) ..
+    part(word) .. argv[at - 1] .. ':'
+  n = n + 1
+  for i = at, last do
+    told[n + 1], told[n + 2], told[n + 3] = #argv[i], ':', argv[i]
+    n = n + 3
   end
-  told[#told + 1] = part(id) .. group.head .. part(word) .. reply.int(upto - from + 1) .. ':'
-  for i = from, upto do told[#told + 1] = part(argv[i]) end
+end
+
+-- entry finds the payloads from position at on that are one entry, and has what they have in common stand before them.
+-- It returns the position of the last one.
+local function entry(argv, group, at)
+  local last, bytes = group.last, group.bytes
+  if group.mode == 's' then
+    last = at
+  elseif bytes > frames.entry then
+    last, bytes = at, #argv[at]
+    while last < group.last and bytes + #argv[last + 1] <= frames.entry do
+      last = last + 1
+      bytes = bytes + #argv[last]
+    end
+  end
+  if at ~= group.head then -- earlier payloads are not needed any more
+    local h = group.head
+    argv[at - 5], argv[at - 4], argv[at - 3], argv[at - 2] = argv[h - 5], argv[h - 4], argv[h - 3], argv[h - 2]
+    group.head = at
+  end
+  argv[at - 1] = reply.int(last - at + 1)
+  return last
 end
 
 -- write stores a batch behind what an attempt has, and counts it there: sequence and id of its last frame, durables,
@@ -131,30 +148,29 @@ function frames.write(ctx, f, argv, batch, has, told)
   local call, ms = redis.call, tonumber(string.match(has.id, '^%d+'))
   local before = (ctx.now > ms and ctx.t or reply.int(ms)) .. '-' -- the clock may have stepped back, ids never do
   local sequence, durables, version = has.sequence, has.durables, has.version
-  batch.entries = 0
+  batch.entries = 0 -- of best-effort frames
   for n = 1, #batch do
     local group = batch[n]
-    local key, mode, i = logs[group.mode](ctx.r, f.id, f.attempt), group.mode, group.first
-    while i <= group.last do
-      local fields, from, bytes, word = { 'p', argv[i] }, i, #argv[i], ''
-      while i < group.last and bytes + #argv[i + 1] <= frames.entry do
-        i = i + 1
-        bytes = bytes + #argv[i]
-        fields[#fields + 1], fields[#fields + 2] = 'p', argv[i]
-      end
-      local count = i - from + 1
+    local key, mode, at = logs[group.mode](ctx.r, f.id, f.attempt), group.mode, group.first
+    while at <= group.last do
+      local last, word = entry(argv, group, at), ''
+      local count = last - at + 1
       sequence = sequence + count
       if mode == 'd' then
         durables = durables + count
       elseif mode == 's' then
         version = version + count
       end
-      for k = 1, #group.fields do fields[#fields + 1] = group.fields[k] end
-      if durables ~= sequence then word = place(group, fields, durables, version) end
+      if durables ~= sequence then word = place(group, durables, version) end
       has.id = before .. reply.int(sequence)
-      call('XADD', key, has.id, unpack(fields))
-      if told then tell(told, argv, group, from, i, has.id, word) end
-      batch.entries, i = batch.entries + 1, i + 1
+      if count % 2 == 0 then
+        call('XADD', key, has.id, word, unpack(argv, at - 5, last))
+      else
+        call('XADD', key, has.id, 'p', word, unpack(argv, at - 5, last))
+      end
+      if told then tell(told, argv, at, last, has.id, word) end
+      if mode == 'l' then batch.entries = batch.entries + 1 end
+      at = last + 1
     end
   end
   local first = before .. reply.int(has.sequence + 1)
@@ -162,49 +178,50 @@ function frames.write(ctx, f, argv, batch, has, told)
   return first
 end
 
--- trim keeps so many durable frames of an attempt, and up to a 64th of that or 64 more. A stream counts entries, so the
--- metadata has marks: every so many frames the number and the id of the last one, behind which nothing is cut. What is
--- gone is the mark that was used last.
-function frames.trim(ctx, f, has)
-  local step = math.max(64, math.floor(has.most / 64))
-  if math.floor(has.durables / step) == math.floor(has.before / step) then return end
-  local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local marks, gone = redis.call('HGET', meta, 'm') or '', nil
-  marks = marks .. reply.int(has.durables) .. ' ' .. has.id .. ' '
-  local number, id, behind = string.match(marks, '^(%d+) (%d+%-%d+) ()')
-  while number and tonumber(number) <= has.durables - has.most do
-    gone, marks = number .. ' ' .. id, string.sub(marks, behind)
-    number, id, behind = string.match(marks, '^(%d+) (%d+%-%d+) ()')
+-- trim keeps so many durable frames of an attempt, and up to a 64th of that or 64, and one call more. A stream counts
+-- entries, so the metadata has marks, by their numbers: behind every so many frames the number and the id of the last
+-- one. The last mark that is old enough is used, as soon as there is one. set is what the metadata will be set to.
+function frames.trim(ctx, f, has, set)
+  local step, n = math.max(64, math.floor(has.most / 64)), #set
+  local mark, spare = math.floor(has.durables / step), has.durables - has.most
+  if mark > math.floor(has.before / step) then
+    set[n + 1], set[n + 2], n = 'm' .. reply.int(mark), reply.int(has.durables) .. ' ' .. has.id, n + 2
   end
-  if not gone then
-    redis.call('HSET', meta, 'm', marks)
-    return
+  local from, at = math.floor(has.gone / step), math.floor(spare / step)
+  if at <= from then return end
+  local names = {}
+  for i = 0, 2 do names[i + 1] = 'm' .. reply.int(math.max(at - i, 0)) end -- a call passes two numbers at most
+  local marks = redis.call('HMGET', set[1], unpack(names))
+  for i = 1, 3 do
+    local number, ms, sequence = string.match(marks[i] or '', '^(%d+) (%d+%-)(%d+)$')
+    if number and tonumber(number) <= spare then
+      redis.call('XTRIM', keys.stream(ctx.r, f.id, f.attempt), 'MINID', ms .. reply.int(tonumber(sequence) + 1))
+      set[n + 1], set[n + 2] = 't', marks[i]
+      names = {}
+      for used = from + 1, at - i + 1 do names[#names + 1] = 'm' .. reply.int(used) end
+      redis.call('HDEL', set[1], unpack(names))
+      return
+    end
   end
-  local ms, sequence = string.match(gone, ' (%d+%-)(%d+)$')
-  redis.call('XTRIM', keys.stream(ctx.r, f.id, f.attempt), 'MINID', ms .. reply.int(tonumber(sequence) + 1))
-  redis.call('HSET', meta, 'm', marks, 't', gone)
 end
 
--- cut keeps about so many frames in a log whose entries have as many as those of a batch.
-local function cut(key, keep, batch)
-  redis.call('XTRIM', key, 'MAXLEN', math.floor((keep * batch.entries + batch.count - 1) / batch.count))
-end
-
--- summarize stores the document of a batch with deltas, and counts them.
-function frames.summarize(ctx, f, batch, has)
-  cut(keys.deltas(ctx.r, f.id, f.attempt), frames.deltas, batch)
+-- summarize stores the document of a batch with deltas, each of which is an entry, and counts them.
+function frames.summarize(ctx, f, batch, has, set)
+  redis.call('XTRIM', keys.deltas(ctx.r, f.id, f.attempt), 'MAXLEN', frames.deltas)
   local summary, version = keys.summary(ctx.r, f.id, f.attempt), reply.int(has.version)
   if has.version == batch.s then redis.call('HSET', summary, 'f', ctx.t) end
   redis.call('HSET', summary, 'd', batch.text, 'v', version, 'l', ctx.t)
-  redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'v', version)
+  local n = #set
+  set[n + 1], set[n + 2] = 'v', version
 end
 
 -- expire has the log of best-effort frames end some time after the newest of them, as nothing in it is durable, and
--- counts them.
-function frames.expire(ctx, f, batch, has)
+-- counts them. It keeps about as many as the batch says, if all entries have as many frames as those of the batch.
+function frames.expire(ctx, f, batch, has, set)
   local live, ttl = keys.live(ctx.r, f.id, f.attempt), nil
   for n = 1, #batch do ttl = batch[n].ttl or ttl end
-  cut(live, batch.keep, batch)
+  redis.call('XTRIM', live, 'MAXLEN', math.floor((batch.keep * batch.entries + batch.l - 1) / batch.l))
   redis.call('PEXPIRE', live, 2 * ttl)
-  redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'l', reply.int(has.lives))
+  local n = #set
+  set[n + 1], set[n + 2] = 'l', reply.int(has.lives)
 end

@@ -352,6 +352,12 @@ function record.token(session_id, number, epoch, attempt)
   return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' ' .. attempt .. ' '
 end
 
+-- holder is who holds the execution of a record: session, claim number, epoch and attempt; nil if nobody does.
+function record.holder(text)
+  local session_id, claim, epoch, attempt = string.match(text, '^A1 (%S+) (%d+) (%d+) (%d+) ')
+  if session_id then return unescape(session_id), claim, epoch, attempt end
+end
+
 -- plain tells whether a record that begins with a token is plain, and returns its route, and of a member its flow.
 function record.plain(text, token)
   local route, named = string.match(text, '^%- %- %S+ %S+ %S+ %S+ %S+ (%S+) %S+ %S+ %S+ %S+ %S+([^\n]*)\n', #token + 1)

@@ -16,6 +16,12 @@ function session.read(ctx, id)
   return s
 end
 
+-- alive tells no more of one than that.
+function session.alive(ctx, id)
+  local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead')
+  return v[1] and not v[2] and tonumber(v[1]) > ctx.now
+end
+
 -- shorten keeps the index right when a session now ends earlier than it did. One that ends later is found, and
 -- indexed again, when its old entry comes due.
 function session.shorten(ctx, id, s, exp)

@@ -1,8 +1,8 @@
 -- stream: the part of an attempt's output stream that transitions touch. Meta fields: c durable frames ever
 -- appended, v summary deltas (the document's version), l best-effort frames, b payload bytes, q last producer sequence,
--- i last id, k durable frames to keep, m marks and t the last one that was used (frames.trim), z closed at, y closed
--- reason, e run of the last frame, n runs when there is more than one, r sequence and id of the last frame that a
--- recorded step covers. It counts for all three logs, and closes them all.
+-- i last id, k durable frames to keep, m<number> marks and t the last one that was used (frames.trim), z closed at,
+-- y closed reason, e run of the last frame, n runs when there is more than one, r sequence and id of the last frame
+-- that a recorded step covers. It counts for all three logs, and closes them all.
 --
 -- A run is one pass of the handler: it has the epoch of its claim. A claim that is kept while the handler runs again
 -- (its wait was answered already) is marked in e by a letter. A later run of an attempt repeats what the earlier one

@@ -25,44 +25,42 @@ function ff_append.refuse(c, answer)
   return answer
 end
 
--- has reads what the attempt of a fence has.
-function ff_append.has(ctx, c, f)
-  local m = {}
-  if c.frames_attempt == f.attempt then
-    m = redis.call('HMGET', keys.meta(ctx.r, f.id, f.attempt), 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l', 'e')
-  end
-  return { durables = tonumber(m[1] or '0'), bytes = tonumber(m[2] or '0'), sequence = tonumber(m[3] or '0'),
-    id = m[4] or '0-0', closed = m[5], keep = tonumber(m[6] or '0'), version = tonumber(m[7] or '0'),
-    lives = tonumber(m[8] or '0'), run = m[9] }
+-- has reads what the attempt of a fence has, from its metadata.
+function ff_append.has(f, meta)
+  local m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l', 'e', 't')
+  if not m[3] then return nil end
+  return { durables = tonumber(m[1]), bytes = tonumber(m[2]), sequence = tonumber(m[3]), id = m[4], closed = m[5],
+    keep = tonumber(m[6] or '0'), version = tonumber(m[7] or '0'), lives = tonumber(m[8] or '0'), run = m[9],
+    gone = m[10] and tonumber(string.match(m[10], '^%d+')) or 0 }
 end
 
 -- begin enters the first frames of an attempt on its record, and how many it keeps.
-function ff_append.begin(ctx, c, f, has)
+function ff_append.begin(ctx, c, f, has, set)
   has.keep = policy.read(c.policy).frames
   record.set(ctx, f.id, 'frames_attempt', f.attempt)
-  if has.keep > 0 then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'k', reply.int(has.keep)) end
+  if has.keep > 0 then set[2], set[3] = 'k', reply.int(has.keep) end
 end
 
--- enter stores the counts of an attempt and the run of its last frame. first is the id of the batch's first frame. It
+-- enter has the counts of an attempt and the run of its last frame set. first is the id of the batch's first frame. It
 -- returns, if another run begins with that, the run's number and what its entry says.
-function ff_append.enter(ctx, c, f, has, first)
-  local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local total, bytes, sequence = reply.int(has.durables), reply.int(has.bytes), reply.int(has.sequence)
-  if has.run == f.epoch then
-    redis.call('HSET', meta, 'c', total, 'b', bytes, 'q', sequence, 'i', has.id)
-    return
-  end
-  redis.call('HSET', meta, 'c', total, 'b', bytes, 'q', sequence, 'i', has.id, 'e', f.epoch)
-  if has.run then return stream.begin(ctx, f, has, c.last_release, first) end
+function ff_append.enter(ctx, f, has, first, set)
+  local n = #set
+  has.q = reply.int(has.sequence)
+  has.c = has.durables == has.sequence and has.q or reply.int(has.durables)
+  set[n + 1], set[n + 2], set[n + 3], set[n + 4] = 'c', has.c, 'q', has.q
+  set[n + 5], set[n + 6], set[n + 7], set[n + 8] = 'b', reply.int(has.bytes), 'i', has.id
+  if has.run == f.epoch then return end
+  set[n + 9], set[n + 10] = 'e', f.epoch
+  if has.run then return stream.begin(ctx, f, has, core.read(ctx, f.id).last_release, first) end
 end
 
--- publish tells live tailers: attempt, count, the run's number, what its entry says if it begins here, then the frames.
-function ff_append.publish(ctx, f, count, told, number, entry)
-  number = number or redis.call('HGET', keys.meta(ctx.r, f.id, f.attempt), 'n') or '1'
+-- publish tells live tailers what told has: attempt, count, the run's number, what its entry says if it begins here,
+-- for which the first place is left, then the frames.
+function ff_append.publish(ctx, f, count, told, number, entry, meta)
+  number = number or redis.call('HGET', meta, 'n') or '1'
   entry = entry or ''
-  publish.to(keys.frames(ctx.r, f.id),
-    f.attempt .. ' ' .. reply.int(count) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry ..
-    table.concat(told))
+  told[1] = f.attempt .. ' ' .. reply.int(count) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry
+  publish.to(keys.frames(ctx.r, f.id), table.concat(told))
 end
 
 local function ff_append_frames(ctx, argv)
@@ -74,10 +72,14 @@ local function ff_append_frames(ctx, argv)
   batch, bad = frames.parse(argv, 8)
   if not batch then return bad end
 
-  local c = core.read(ctx, f.id)
-  bad = fence.check(ctx, c, f)
-  if bad then return ff_append.refuse(c, bad) end
-  local has = ff_append.has(ctx, c, f)
+  local meta = keys.meta(ctx.r, f.id, f.attempt)
+  local has, c = fence.holds(ctx, f) and ff_append.has(f, meta), nil
+  if not has then -- refused, or the first frames of the attempt
+    c = core.read(ctx, f.id)
+    bad = fence.check(ctx, c, f)
+    if bad then return ff_append.refuse(c, bad) end
+    has = { durables = 0, bytes = 0, sequence = 0, id = '0-0', keep = 0, version = 0, lives = 0, gone = 0 }
+  end
   if has.closed then return reply.err('stream_closed', 'attempt') end
   if first > has.sequence + 1 then return reply.err('frame_sequence_gap', reply.int(has.sequence)) end
   local known = math.min(has.sequence + 1 - first, batch.count)
@@ -89,16 +91,17 @@ local function ff_append_frames(ctx, argv)
     return reply.err('summary_version_conflict', reply.int(has.version))
   end
 
-  if c.frames_attempt ~= f.attempt then ff_append.begin(ctx, c, f, has) end
-  local told = publish.listeners(keys.frames(ctx.r, f.id)) > 0 and {} or nil
+  local set = { meta }
+  if c then ff_append.begin(ctx, c, f, has, set) end
+  local told = publish.listeners(keys.frames(ctx.r, f.id)) > 0 and { '' } or nil
   has.before, has.most = has.durables, has.keep > 0 and has.keep or ff_append.default
   has.bytes = has.bytes + batch.bytes
   local id = frames.write(ctx, f, argv, batch, has, told)
-  frames.trim(ctx, f, has)
-  if batch.s > 0 then frames.summarize(ctx, f, batch, has) end
-  if batch.l > 0 then frames.expire(ctx, f, batch, has) end
-  local number, entry = ff_append.enter(ctx, c, f, has, id)
-  if told then ff_append.publish(ctx, f, batch.count, told, number, entry) end
-  return reply.ok(has.id, reply.int(has.durables), reply.int(has.sequence), reply.int(has.version),
-    reply.int(batch.count))
+  frames.trim(ctx, f, has, set)
+  if batch.s > 0 then frames.summarize(ctx, f, batch, has, set) end
+  if batch.l > 0 then frames.expire(ctx, f, batch, has, set) end
+  local number, entry = ff_append.enter(ctx, f, has, id, set)
+  redis.call('HSET', unpack(set))
+  if told then ff_append.publish(ctx, f, batch.count, told, number, entry, meta) end
+  return reply.ok(has.id, has.c, has.q, reply.int(has.version), reply.int(batch.count))
 end
