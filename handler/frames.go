@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"unsafe"
 
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -22,7 +23,9 @@ const pageFrames = 500
 // if the handler returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
 // server takes no more frames of this run; the context's cause.
 func (t *Task) Frame(ctx context.Context, typ, payload string) error {
-	return t.FrameBytes(ctx, stream.Frame{Type: typ, Payload: []byte(payload)})
+	// Append copies the payload and changes nothing in it, so the text need not be copied here.
+	own := unsafe.Slice(unsafe.StringData(payload), len(payload))
+	return t.FrameBytes(ctx, stream.Frame{Type: typ, Payload: own})
 }
 
 // FrameBytes appends a frame with every field the producer may choose: Type, Encoding (utf8 if empty, json or

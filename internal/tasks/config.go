@@ -42,8 +42,8 @@ type StepRecorder interface {
 		took time.Duration) (already bool, err error)
 }
 
-// FrameWriter takes the frames of one attempt; *framelog.Writer is one. Who made it closes it, after the handler and
-// before the settling call.
+// FrameWriter takes the frames of one attempt; *framelog.Writer is one. Append copies the payload, and neither changes
+// nor keeps the one it is given. Who made it closes it, after the handler and before the settling call.
 type FrameWriter interface {
 	Append(ctx context.Context, f stream.Frame) error
 	Flush(ctx context.Context) error
