@@ -29,9 +29,5 @@ local function ff_adjust_budget(ctx, q)
   for i = 1, #sets, 2 do b.used[sets[i]] = sets[i + 1] end
   budget.note(ctx, keys.budget_book(ctx.r, name), 'adjusted', trail.by(ctx),
     table.concat(list, ',') .. ' ' .. trail.why(ctx, 256))
-  local out, waiters = { 1, 'OK', reply.int(#sets / 2) }, {}
-  for i = 1, #sets do out[#out + 1] = sets[i] end
-  if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  reply.add(out, waiters)
-  return budget.say(ctx, name, q.request, out)
+  return budget.say(ctx, name, q.request, budget.room(ctx, b, reply.add({ 1, 'OK' }, sets, 2)))
 end

@@ -30,19 +30,9 @@ function ff_budget.judge(q)
   return limits
 end
 
--- answer is the reply, with those who are to be woken.
-function ff_budget.answer(list, revision, waiters)
-  list[#list + 1] = revision
-  reply.add(list, waiters)
-  return list
-end
-
 -- again is the reply when nothing is to be changed. It may be the change itself, made again because its reply was lost.
 function ff_budget.again(ctx, b)
-  local before, waiters = budget.said(ctx, b.name, 'put ' .. b.d.up), {}
-  if before then return before end
-  if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, b.name), 256, waiters) end
-  return ff_budget.answer({ 1, 'ALREADY_SATISFIED' }, b.d.up, waiters)
+  return budget.said(ctx, b.name, 'put ' .. b.d.up) or budget.room(ctx, b, reply.already(b.d.up))
 end
 
 local function ff_put_budget(ctx, q)
@@ -85,6 +75,6 @@ local function ff_put_budget(ctx, q)
   redis.call('HSET', key, unpack(fields))
   budget.note(ctx, keys.budget_book(ctx.r, name), b and 'changed' or 'created', by, (string.gsub(text, '\31', ' ')))
   if b then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  local out = ff_budget.answer({ 1, 'OK' }, revision, waiters)
+  local out = reply.add(reply.ok(revision), waiters)
   return waiters[1] and budget.say(ctx, name, 'put ' .. revision, out) or out
 end

@@ -14,8 +14,7 @@ function ff_put_quota_do.woken(ctx, q, out)
   local waiters = {}
   budget.waiters(keys.cap_waiters(ctx.r, q.name), 256, waiters)
   budget.waiters(keys.rate_waiters(ctx.r, q.name), 256, waiters)
-  reply.add(out, waiters)
-  return out
+  return reply.add(out, waiters)
 end
 
 local function ff_put_quota(ctx, q)

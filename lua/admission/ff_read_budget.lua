@@ -12,17 +12,7 @@ local function ff_read_budget(ctx, q)
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
   local out = { 1, 'OK', ctx.t, reply.int(redis.call('ZCARD', keys.budget_waiters(ctx.r, name))) }
-  local function put(h)
-    local at, n = #out + 1, 0
-    out[at] = '0'
-    for field, value in pairs(h) do
-      out[#out + 1], out[#out + 2] = field, value
-      n = n + 1
-    end
-    out[at] = reply.int(n)
-  end
-  put(b.d)
-  put(b.used)
+  reply.fields(reply.fields(out, b.d), b.used)
   local book = entries > 0 and redis.call('LRANGE', keys.budget_book(ctx.r, name), reply.int(-entries), '-1') or {}
   reply.add(out, book)
   local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1),

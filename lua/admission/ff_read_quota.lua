@@ -7,23 +7,16 @@
 -- Replies: OK now:instant started:n held:n suspect:n for_slots:n for_rate:n fields:rows {field:text value:text}
 --          entries:rows {entry:text} holds:rows {hold:text}
 -- Errors:  @root invalid_input quota_policy_not_found
-local function ff_read_quota(ctx, argv)
-  local a, bad = decode.ff_read_quota(argv)
-  if not a then return bad end
-  local name, holds, entries = a.name, a.holds, a.entries
-  local q = quota.read(ctx, name)
-  if not q then return reply.err('quota_policy_not_found', name) end
+local function ff_read_quota(ctx, q)
+  local name, holds, entries = q.name, q.holds, q.entries
+  local rule = quota.read(ctx, name)
+  if not rule then return reply.err('quota_policy_not_found', name) end
   local slots = keys.slots(ctx.r, name)
-  local out = { 1, 'OK', ctx.t, reply.int(quota.started(ctx, q)), reply.int(redis.call('ZCARD', slots)),
+  local out = { 1, 'OK', ctx.t, reply.int(quota.started(ctx, rule)), reply.int(redis.call('ZCARD', slots)),
     reply.int(redis.call('ZCOUNT', slots, '-inf', ctx.t)),
     reply.int(redis.call('ZCARD', keys.cap_waiters(ctx.r, name))),
-    reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))), '0' }
-  local n = 0
-  for field, value in pairs(q.d) do
-    out[#out + 1], out[#out + 2] = field, value
-    n = n + 1
-  end
-  out[9] = reply.int(n)
+    reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))) }
+  reply.fields(out, rule.d)
   local book = entries > 0 and redis.call('LRANGE', keys.quota_book(ctx.r, name), reply.int(-entries), '-1') or {}
   reply.add(out, book)
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}

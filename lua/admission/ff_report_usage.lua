@@ -29,13 +29,7 @@ function ff_report.known(ctx, b, q)
     q.breached = true
     return nil
   end
-  return ff_report.again(rest)
-end
-
-function ff_report.again(text)
-  local out = { 1, 'ALREADY_SATISFIED' }
-  for part in string.gmatch(text .. '\31', '([^\31]*)\31') do out[#out + 1] = part end
-  return out
+  return budget.again(rest)
 end
 
 -- place finds out where a holder's report stands among the others of its execution: new, late, or a repetition, whose
@@ -44,7 +38,7 @@ function ff_report.place(q, l)
   local e, seq = tonumber(l.e or '0'), tonumber(l.q or '0')
   if q.epoch > e then return { e = q.epoch, q = q.sequence, e2 = e, q2 = seq } end
   if q.epoch == e then
-    if q.sequence == seq then return nil, ff_report.again(l.rp or '') end
+    if q.sequence == seq then return nil, budget.again(l.rp or '') end
     if q.sequence < seq then return nil, reply.already('OK', '1', '0', '', '0', l.p or '0', '0') end
     return { e = e, q = q.sequence, e2 = tonumber(l.e2 or '0'), q2 = tonumber(l.q2 or '0') }
   end

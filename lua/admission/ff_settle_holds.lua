@@ -24,5 +24,5 @@ local function ff_settle_holds(ctx, q)
     local told = quota.read(ctx, order[i])
     if told then quota.wake(ctx, told, waiters) end
   end
-  return quota.woken(reply.int(freed), waiters)
+  return reply.add(reply.ok(reply.int(freed)), waiters)
 end

@@ -14,11 +14,7 @@ local function ff_undo_usage(ctx, q)
   if not b then return reply.err('budget_not_found', name) end
   local l, request = budget.ledger(ctx, b, id), id .. ' ' .. reply.int(epoch) .. ' ' .. reply.int(sequence)
   if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then
-    local waiters = {}
-    local before = budget.said(ctx, name, request)
-    if before then return before end
-    if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-    return reply.already(reply.int(#waiters), unpack(waiters))
+    return budget.said(ctx, name, request) or budget.room(ctx, b, reply.already())
   end
 
   budget.save(ctx, b)
@@ -41,8 +37,6 @@ local function ff_undo_usage(ctx, q)
   budget.some('HDEL', keys.ledger(ctx.r, name, id), gone)
   budget.some('HSET', keys.usage(ctx.r, name), sets)
   if q.key ~= '' then redis.call('DEL', keys.report(ctx.r, name, q.key)) end
-  local waiters = {}
-  if #sets > 0 and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  local out = reply.ok(reply.int(#waiters), unpack(waiters))
-  return waiters[1] and budget.say(ctx, name, request, out) or out
+  local out = #sets > 0 and budget.room(ctx, b, reply.ok()) or reply.ok('0')
+  return out[4] and budget.say(ctx, name, request, out) or out
 end

@@ -15,6 +15,5 @@ local function ff_flow_describe(ctx, q)
   local out = { 1, 'OK', ctx.t, reply.int(#v / 2) }
   for i = 1, #v do out[#out + 1] = v[i] end
   local tags = redis.call('HGETALL', keys.flow_tags(ctx.r, id))
-  reply.add(out, tags, 2)
-  return out
+  return reply.add(out, tags, 2)
 end

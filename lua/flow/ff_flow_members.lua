@@ -39,10 +39,5 @@ local function ff_flow_members(ctx, q)
     cost, count = cost + #edges / 2, count + 1
   end
   out[3], out[4] = after, reply.int(count)
-  out[#out + 1] = reply.int(#routes)
-  if #routes > 0 then
-    local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
-    for i = 1, #routes do out[#out + 1], out[#out + 2] = routes[i], rows[i] or '' end
-  end
-  return out
+  return listing.routes(ctx, out, routes)
 end

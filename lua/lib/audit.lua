@@ -60,8 +60,7 @@ end
 
 -- finish appends the findings to a reply.
 function audit.finish(ctx, out)
-  reply.add(out, ctx.found, 5)
-  return out
+  return reply.add(out, ctx.found, 5)
 end
 
 -- whole reads a stored number, nil when it is none.

@@ -268,8 +268,13 @@ function budget.said(ctx, name, request)
   local text = redis.call('GET', keys.report(ctx.r, name, ' ' .. request))
   local expiry, rest = string.match(text or '', '^(%d+) (.*)$')
   if not expiry or tonumber(expiry) <= ctx.now then return nil end
-  local out = { 1, 'ALREADY_SATISFIED' }
-  for part in string.gmatch(rest .. US, '([^\31]*)\31') do out[#out + 1] = part end
+  return budget.again(rest)
+end
+
+-- again is an answer that was kept as text, given once more.
+function budget.again(text)
+  local out = pack.split(US .. 'ALREADY_SATISFIED' .. US .. text, US)
+  out[1] = 1
   return out
 end
 
@@ -286,6 +291,13 @@ function budget.waiters(key, limit, out)
   local list = redis.call('ZRANGE', key, '0', reply.int(limit - 1))
   if #list > 0 then redis.call('ZREM', key, unpack(list)) end
   for i = 1, #list do out[#out + 1] = list[i] end
+end
+
+-- room appends to an answer up to 256 of those who wait for a budget, if it has room.
+function budget.room(ctx, b, out)
+  local waiters = {}
+  if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, b.name), 256, waiters) end
+  return reply.add(out, waiters)
 end
 
 -- wait has a route woken when there is room.

@@ -58,3 +58,10 @@ function listing.page(key, cursor, newest, limit)
   if newest then return out, first > 0, size end
   return out, last < size - 1, size
 end
+
+-- routes appends the rows of routes to an answer.
+function listing.routes(ctx, out, routes)
+  local rows, list = #routes > 0 and redis.call('HMGET', keys.routes(ctx.r), unpack(routes)) or {}, {}
+  for i = 1, #routes do list[2 * i - 1], list[2 * i] = routes[i], rows[i] or '' end
+  return reply.add(out, list, 2)
+end

@@ -101,10 +101,3 @@ function quota.pop(key, free, out)
   local most = math.min(free + 2, 256 - #out)
   if free > 0 and most > 0 then budget.waiters(key, most, out) end
 end
-
--- woken answers a number and those who are to be woken, who may be more than a call can have as its arguments.
-function quota.woken(number, waiters)
-  local out = { 1, 'OK', number, reply.int(#waiters) }
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
-  return out
-end

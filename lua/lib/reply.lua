@@ -15,8 +15,17 @@ local digits = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 -- small).
 function reply.int(n) return digits[n] or string.format('%d', n) end
 
--- add appends to an answer how many rows a list has, of so many slots each (1 unless said), and the list.
+-- add appends to an answer how many rows a list has, of so many slots each (1 unless said), and the list. It returns
+-- the answer.
 function reply.add(out, list, width)
   out[#out + 1] = reply.int(#list / (width or 1))
   for i = 1, #list do out[#out + 1] = list[i] end
+  return out
+end
+
+-- fields appends how many fields a table has, and their names and values, in no order.
+function reply.fields(out, h)
+  local list = {}
+  for field, value in pairs(h) do list[#list + 1], list[#list + 2] = field, value end
+  return reply.add(out, list, 2)
 end

@@ -92,16 +92,11 @@ local function ff_list_executions(ctx, q)
     if bytes > 524288 then break end
   end
   out[6], out[7] = (more or count < #page) and '1' or '0', reply.int(count)
-  out[#out + 1] = reply.int(#routes)
-  if #routes > 0 then
-    local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
-    for i = 1, #routes do out[#out + 1], out[#out + 2] = routes[i], rows[i] or '' end
-  end
+  listing.routes(ctx, out, routes)
   local shut = {}
   for i = 1, (q.index == 'waiting' or q.index == 'flow') and #routes or 0 do
     local why = gate.closed(ctx, routes[i])
     if why ~= '' then shut[#shut + 1], shut[#shut + 2] = routes[i], why end
   end
-  reply.add(out, shut, 2)
-  return out
+  return reply.add(out, shut, 2)
 end

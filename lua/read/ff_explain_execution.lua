@@ -88,14 +88,13 @@ end
 -- order in which the condition numbers them.
 function ff_explain.suspension(ctx, c, id)
   if not core.suspended(c) and not c.resume_bytes then return {}, {} end
-  local u, fields, points = suspension.read(ctx, id), {}, {}
-  for field, value in pairs(u) do fields[#fields + 1], fields[#fields + 2] = field, value end
+  local u, points = suspension.read(ctx, id), {}
   local list = suspension.list(u)
   for i = 1, #list do
     local record = wait_record.of(ctx, id).points[list[i]]
     if record then points[#points + 1], points[#points + 2] = list[i], waitpoint.whole(record, u) end
   end
-  return fields, points
+  return u, points
 end
 
 -- fields are those of the record, with what it waits for in place of how many that are.
@@ -158,7 +157,7 @@ local function ff_explain_execution(k, argv)
   local fields, points = ff_explain.suspension(ctx, c, id)
   reply.add(out, ff_explain.fields(ctx, c, id), 2)
   reply.add(out, ff_explain.attempts(ctx, c, id), 2)
-  reply.add(out, fields, 2)
+  reply.fields(out, fields)
   reply.add(out, points, 2)
   reply.add(out, c.flow and redis.call('HGETALL', keys.flow(ctx.r, c.flow)) or {}, 2)
   local open, others = ff_explain.others(ctx, c, id)

@@ -23,6 +23,5 @@ local function ff_read_execution(ctx, q)
     u.created_at or '0' }
   reply.add(out, record.list(c), 2)
   reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
-  reply.add(out, c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)
-  return out
+  return reply.add(out, c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)
 end

@@ -15,6 +15,5 @@ local function ff_read_history(ctx, q)
   local events = redis.call('LRANGE', keys.history(ctx.r, id), 0, -1)
   local told = c.had_waits and suspension.events(c, suspension.read(ctx, id)) or {}
   for i = 1, #told do events[#events + 1] = told[i] end
-  reply.add(out, events)
-  return out
+  return reply.add(out, events)
 end

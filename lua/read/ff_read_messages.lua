@@ -12,6 +12,5 @@ local function ff_read_messages(ctx, q)
   if not c.state then return purge.missing(ctx, id) end
   local last, n, bytes = mailbox.of(c)
   local out = reply.ok(reply.int(last), reply.int(n), reply.int(bytes))
-  reply.add(out, mailbox.heads(ctx, c, id, '', q.max, q.behind))
-  return out
+  return reply.add(out, mailbox.heads(ctx, c, id, '', q.max, q.behind))
 end

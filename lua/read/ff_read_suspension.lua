@@ -13,9 +13,7 @@ local function ff_read_suspension(ctx, q)
   if not c.state then return purge.missing(ctx, id) end
   local u = suspension.read(ctx, id)
   local out = { 1, 'OK', c.state, c.flow or '', c.resume_bytes and suspension.outcome(ctx, id, u) or '' }
-  local fields = {}
-  for field, value in pairs(u) do fields[#fields + 1], fields[#fields + 2] = field, value end
-  reply.add(out, fields, 2)
+  reply.fields(out, u)
   local all = {}
   for wid, text in pairs(wait_record.of(ctx, id).points) do
     all[#all + 1], all[#all + 2] = wid, waitpoint.whole(text, u)
