@@ -26,6 +26,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -44,6 +45,7 @@ type bench struct {
 	o      Options
 	base   string
 	out    io.Writer
+	pid    int      // of flowfabric serve
 	frames chan int // tells the handler how many frames to write next; 0 ends it
 }
 
@@ -99,7 +101,7 @@ func (b *bench) serve(url string) (stop func(), err error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	b.base = "http://" + address
+	b.base, b.pid = "http://"+address, command.Process.Pid
 	stop = func() {
 		_ = command.Process.Signal(os.Interrupt)
 		_ = command.Wait()
@@ -227,8 +229,12 @@ func (b *bench) stream() error {
 	if err != nil {
 		return err
 	}
-	for round := range 3 {
-		const burst = 200
+	const rounds, burst = 5, 200
+	used, err := measure.ProcessTime(b.pid)
+	if err != nil {
+		return err
+	}
+	for round := range rounds {
 		before, began := frames.Load(), time.Now()
 		b.frames <- burst
 		want := before + int64(burst*b.o.Readers)
@@ -241,6 +247,12 @@ func (b *bench) stream() error {
 		fmt.Fprintf(b.out, "stream, %d readers of one execution, round %d: %.0f events/s\n", b.o.Readers, round+1,
 			float64(want-before)/time.Since(began).Seconds())
 	}
+	after, err := measure.ProcessTime(b.pid)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "flowfabric serve: %.2f µs of a core for an event of one reader\n",
+		float64((after-used).Microseconds())/float64(rounds*burst*b.o.Readers))
 	b.frames <- 0
 	return wait()
 }
