@@ -268,7 +268,7 @@ var goBugs = []Bug{
 		New: `json.RejectUnknownMembers(false)`,
 		By:  in("httpapi", "^TestBadRequests$")},
 	{Name: "api: a silent stream looks dead", In: "httpapi.eventWriter.comment",
-		Old: `	o.write(": \n\n")
+		Old: `	o.write([]byte(": \n\n"))
 `,
 		New: ``,
 		By:  in("httpapi", "^TestHeartbeat$")},
