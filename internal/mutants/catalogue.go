@@ -26,7 +26,7 @@ var libraryBugs = []Bug{
 		Old: `graph.push(ctx, 'o', wait_children.work(ctx, id, name), c.flow, '0 ' .. open)`,
 		New: `graph.push(ctx, 'o', wait_children.work(ctx, id, name), c.flow)`},
 	{Name: "claim: a duplicate answers everything that is held", In: "claim.run",
-		Old: `reply.int(q.number), reply.int(q.number))`,
+		Old: `q.number_text, q.number_text)`,
 		New: `'-inf', '+inf')`},
 	{Name: "claim: reclaimed work looks retried", In: "lua/lib/claim.lua",
 		Old: `R1r = 'reclaim'`,

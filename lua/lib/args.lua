@@ -4,7 +4,7 @@ local args = {}
 
 -- int reads a whole decimal number within [least, most], with neither sign nor leading zeros.
 function args.int(text, least, most)
-  if not text or #text > 16 or #text < 1 or string.find(text, '%D') then return nil end
+  if not text or #text > 16 or not string.find(text, '^%d+$') then return nil end
   if #text > 1 and string.byte(text, 1) == 48 then return nil end
   local n = tonumber(text)
   if n < least or n > most then return nil end
@@ -60,13 +60,11 @@ end
 -- quota accepts the name of a quota, or of a limit of a key.
 function args.quota(text) return (args.label(text) or args.limit(text)) and text or nil end
 
+local uuid = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$'
+
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
-  if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then
-    return nil
-  end
-  local a, b, c, d = string.byte(text, 9), string.byte(text, 14), string.byte(text, 19), string.byte(text, 24)
-  return a == 45 and b == 45 and c == 45 and d == 45 and text or nil
+  return text and #text == 36 and string.find(text, uuid) and string.lower(text) == text and text or nil
 end
 
 -- id accepts anything as long as an id. Whatever it contains, the key it forms starts with the partition root,

@@ -10,7 +10,8 @@ local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' 
 function claim.parse(argv, i)
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
-    ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), subscription = argv[i + 4],
+    ttl = args.int(argv[i + 2], 1000, 3600000), ttl_text = argv[i + 2],
+    max = args.int(argv[i + 3], 1, 100), subscription = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
     rotation = args.int(argv[i + 7], 0, 9007199254740991), grants = args.int(argv[i + 8], 0, 32),
   }
@@ -47,7 +48,7 @@ local function simply(ctx, h)
   local created, priority, size, body, flow_id, node, edges = record.unclaimed(text, h.route)
   if not created or flow_id and graph.barred(ctx, flow_id) then return false end
   h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
-  h.flow, h.node, h.edges = flow_id, node, edges
+  if flow_id then h.flow, h.node, h.edges = flow_id, node, edges end
   return true
 end
 
@@ -90,8 +91,11 @@ local function heads(ctx, q, members, gated)
   elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
     local route_id = members[1]
     local list = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
-    if #list > 0 then record.load(ctx, list) end
-    for i = 1, #list do found[i] = { id = list[i], route = route_id } end
+    if #list > 0 then record.load(ctx, list, q.max) end -- the others are seldom looked at
+    for i = 1, #list do
+      -- with room for what simply says of it
+      found[i] = { id = list[i], route = route_id, text = nil, created = nil, priority = nil, size = nil, body = nil }
+    end
     if #list < each then indexes.counted(ctx, route_id, #list) end
     if #list == 0 then ready.drop(ctx, route_id) end
   end
@@ -393,11 +397,14 @@ end
 -- describe appends claims with what their handlers need.
 function claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#claims)
-  local room, linked = { bytes = 524288, edges = 192 }, {}
+  local room, linked = { bytes = 524288, edges = 192 }, nil
   for i = 1, #claims do
-    if claims[i].edges or claims[i].core and claims[i].core.has_inputs then linked[#linked + 1] = claims[i].id end
+    if claims[i].edges or claims[i].core and claims[i].core.has_inputs then
+      linked = linked or {}
+      linked[#linked + 1] = claims[i].id
+    end
   end
-  if #linked > 0 then links.load(ctx, linked) end
+  if linked then links.load(ctx, linked) end
   for i = 1, #claims do
     if claims[i].text then
       tell(ctx, claims[i], q, room, out)
@@ -430,16 +437,18 @@ local function met(ctx, later, claims)
 end
 
 -- rows appends the rows of those routes of claims and grants that are not their classes' own.
-function claim.rows(ctx, lists, out)
-  local ids, seen = {}, {}
-  for l = 1, #lists do
-    for i = 1, #lists[l] do
-      local id = lists[l][i].route or lists[l][i].core.route
-      if not seen[id] and not route.plain(id) then ids[#ids + 1], seen[id] = id, true end
+function claim.rows(ctx, claims, grants, out)
+  local ids, seen = nil, nil
+  for i = 1, #claims + #grants do
+    local h = claims[i] or grants[i - #claims]
+    local id = h.route or h.core.route
+    if not route.plain(id) then
+      if not ids then ids, seen = {}, {} end
+      if not seen[id] then ids[#ids + 1], seen[id] = id, true end
     end
   end
-  out[#out + 1] = reply.int(#ids)
-  if #ids > 0 then route.rows(ctx, ids, out) end
+  out[#out + 1] = reply.int(ids and #ids or 0)
+  if ids then route.rows(ctx, ids, out) end
 end
 
 -- run answers the slots: duplicate, registered, more, overdue, gated, the table delta, then the claims and the
@@ -459,12 +468,12 @@ function claim.run(ctx, q)
 
   local claims, grants, more, registered = {}, {}, false, '0'
   if duplicate then
-    local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), reply.int(q.number), reply.int(q.number))
+    local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), q.number_text, q.number_text)
     for i = 1, #members do
       local h = { id = members[i], core = core.read(ctx, members[i]) }
       if h.core.state and core.granted(h.core) then grants[#grants + 1] = h else claims[#claims + 1] = h end
     end
-    redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', reply.int(q.ttl))
+    redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', q.ttl_text)
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.subscription ~= '' then
     local members, gated, other = claim.ready(ctx, q)
@@ -493,8 +502,8 @@ function claim.run(ctx, q)
       return reply.err('subscription_unknown')
     end
     if #claims > 0 then
-      local lives, number = reply.int(ctx.now + q.ttl), reply.int(q.number)
-      redis.call('HSET', keys.session(ctx.r, q.session), 'exp', lives, 'ttl', reply.int(q.ttl), 'cl', number)
+      redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', q.ttl_text, 'cl',
+        q.number_text)
       if not s.exp then
         timers.put(ctx, timers.sessions, ctx.now + q.ttl, q.session)
       end
@@ -529,12 +538,12 @@ function claim.run(ctx, q)
   route.delta(ctx, q.known, out)
   claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#grants)
-  local wakes = {}
+  local wakes = #grants > 0 and {}
   for i = 1, #grants do
     local c = grants[i].core
     wakes[c.route] = wakes[c.route] or gate.wakes(ctx, c.route)
     out[#out + 1] = grants[i].id .. ' ' .. c.grant_epoch .. ' ' .. c.route .. ' ' .. wakes[c.route]
   end
-  claim.rows(ctx, { claims, grants }, out)
+  claim.rows(ctx, claims, grants, out)
   return out
 end

@@ -12,13 +12,12 @@ local function wake_subscription(ctx, digest, count, message)
   local zset, heard = keys.waiters(ctx.r, digest), 0
   ctx.cache.deaf = ctx.cache.deaf or 0
   while heard < count and ctx.cache.deaf <= 8 do
-    local batch = redis.call('ZRANGE', zset, 0, math.min(count - heard, 64) - 1)
+    local batch = redis.call('ZPOPMIN', zset, reply.int(math.min(count - heard, 64)))
     if #batch == 0 then
       redis.call('SREM', keys.digests(ctx.r), digest)
       break
     end
-    redis.call('ZREM', zset, unpack(batch))
-    for i = 1, #batch do
+    for i = 1, #batch, 2 do
       if publish.to(keys.doorbell(ctx.r, batch[i]), message) > 0 then
         heard = heard + 1
       else

@@ -60,13 +60,16 @@ function indexes.alarm(ctx, at, id)
   end
 end
 
+-- completed is for how many ms what completed is kept when nobody said anything.
+local completed = 86400000
+
 -- kept is for how many ms an execution is retained that ended with a code: what its policy says (own), or its lane,
 -- or 24 h for one that completed and 14 days for any other, so that somebody can still look at it and replay it.
 function indexes.kept(ctx, route, own, code)
   local outcome = policy.outcome(code)
   local keep = policy.span(own, outcome)
   if keep == 0 then keep = policy.span(lane.of(ctx, route).keep, outcome) end
-  if keep == 0 then keep = outcome == 1 and 86400 or 1209600 end
+  if keep == 0 then return outcome == 1 and completed or 1209600000 end
   return keep * 1000
 end
 
@@ -86,7 +89,8 @@ function indexes.done(ctx, id, route, own, code, key)
   local usual = not own and not key and not ctx.lanes and code == 'T1'
   local text = usual and ctx.moves.purge_text
   if not text then
-    local at = math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
+    local at = usual and ctx.now + completed
+      or math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
     text = reply.int(at)
     if usual then ctx.moves.purge_text = text end
     ctx.moves.purge = math.min(ctx.moves.purge or at, at)

@@ -25,14 +25,15 @@ end
 
 -- look finds out which items have keys, and asks once who has those, and once what became of these.
 function keyed.look(ctx, items)
-  local list, asked, holders = {}, {}, {}
+  local list, asked, holders = nil, nil, nil
   for n = 1, #items do
     if #items[n].id > 36 and parse(ctx, items[n]) then
+      if not list then list, asked, holders = {}, {}, {} end
       list[#list + 1] = items[n]
       asked[#list] = keys.keyed(ctx.r, items[n].key)
     end
   end
-  if #list == 0 then return end
+  if not list then return end
   local found = redis.call('MGET', unpack(asked))
   for n = 1, #list do
     list[n].named = found[n] or nil

@@ -35,7 +35,6 @@ end
 -- load reads with one command what the call does not have yet: the links of members and, with cores, their records.
 function links.load(ctx, ids, cores)
   if not ctx.cache.links then ctx.cache.links = {} end
-  if cores and not ctx.cache.texts then ctx.cache.texts = {} end
   local all, texts, list, into, of = ctx.cache.links, ctx.cache.texts, {}, {}, {}
   local n = 0
   for i = 1, #ids do

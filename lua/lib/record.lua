@@ -166,12 +166,11 @@ function record.encode(c)
   return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
 end
 
--- load reads those of many records that the call does not have yet with one command. texts has each as it is stored,
--- false where there is none.
-function record.load(ctx, ids)
-  if not ctx.cache.texts then ctx.cache.texts = {} end
+-- load reads those of many records, of all or the first most, that the call does not have yet with one command. texts
+-- has each as it is stored, false where there is none.
+function record.load(ctx, ids, most)
   local texts, list, asked = ctx.cache.texts, {}, {}
-  for i = 1, #ids do
+  for i = 1, math.min(#ids, most or #ids) do
     if texts[ids[i]] == nil then
       asked[#asked + 1] = ids[i]
       list[#asked] = keys.core(ctx.r, ids[i])
@@ -185,7 +184,6 @@ end
 
 -- text returns a record as it is stored, false when there is none or when the key has another type.
 function record.text(ctx, id)
-  if not ctx.cache.texts then ctx.cache.texts = {} end
   local text = ctx.cache.texts[id]
   if text == nil then
     text = redis.call('MGET', keys.core(ctx.r, id))[1] -- GET would fail for another type
@@ -245,7 +243,6 @@ end
 
 -- splice plans to store a record that a plain path has made of one that the call has not decoded.
 function record.splice(ctx, id, text)
-  if not ctx.cache.texts then ctx.cache.texts = {} end
   if not ctx.cache.spliced then ctx.cache.spliced = {} end
   ctx.cache.texts[id], ctx.cache.spliced[id] = text, text
 end
@@ -394,7 +391,7 @@ function record.forget(ctx, id)
   if ctx.cache.spliced then ctx.cache.spliced[id] = nil end
 end
 
--- flush writes what changed.
+-- flush writes what changed, as the last thing that a call does.
 function record.flush(ctx)
   local out = ctx.cache.written or {}
   if ctx.cache.spliced then
@@ -409,7 +406,6 @@ function record.flush(ctx)
       out[#out + 1] = record.encode(ctx.cache.records[id])
     end
   end
-  ctx.cache.dirty, ctx.cache.own, ctx.cache.written, ctx.cache.spliced = nil, {}, nil, nil
   for first = 1, #out, 1000 do redis.call('MSET', unpack(out, first, math.min(first + 999, #out))) end
 end
 

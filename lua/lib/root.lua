@@ -41,8 +41,12 @@ function root.enter(k, argv, claims, tick)
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'), moves = {},
-    cache = {} }
+    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'),
+    -- Fields that most calls set are named, as a table that grows costs as much as a small command.
+    moves = { used = nil, enqueued = nil, ended = nil, unheld = nil, dequeued = nil, counts = nil, purge = nil,
+      purge_text = nil },
+    cache = { texts = {}, spliced = nil, sessions = nil, rows = nil, route_of = nil, group = nil, unknown = nil,
+      digests = nil } }
   root.current = ctx
   if claims then
     ctx.mixed = h[10]
