@@ -154,20 +154,28 @@ func ordered(set map[string]int64) []string {
 	})
 }
 
+// released counts holds that were forgotten. A start that is older than its window may be there or not: the list of
+// starts expires with its server's clock, which tests do not move everywhere.
+type released struct{ least, most int }
+
 // release forgets a hold, and its start if it never ran.
-func (q *quotaTruth) release(hold string, ran bool) (freed bool) {
+func (q *quotaTruth) release(hold string, ran bool, now int64) (n released) {
 	if q == nil {
-		return false
+		return n
 	}
-	_, freed = q.slots[hold]
+	_, freed := q.slots[hold]
 	delete(q.slots, hold)
+	at, known := q.window[hold]
 	if !ran {
-		_, undone := q.window[hold]
 		delete(q.window, hold)
-		freed = freed || undone
 	}
-	return freed
+	undone := !ran && known
+	n.most = bool01(freed || undone)
+	n.least = bool01(freed || undone && at > now-time.Duration(q.spec.Window).Milliseconds())
+	return n
 }
+
+func (n *released) add(more released) { n.least, n.most = n.least+more.least, n.most+more.most }
 
 // wake is who may come now, for starts and for slots: some more than can, for not everybody still has work, but at
 // most 256 with those of the same call.
@@ -191,13 +199,13 @@ func (q *quotaTruth) wake(now int64, before []string) []string {
 	return before
 }
 
-func (q *quotaTruth) settle(holds []string, states []engine.HoldState, now int64) (freed int, wake []string) {
+func (q *quotaTruth) settle(holds []string, states []engine.HoldState, now int64) (freed released, wake []string) {
 	if q == nil {
-		return 0, nil
+		return freed, nil
 	}
 	for i, hold := range holds {
 		if states[i] != engine.HoldHeld {
-			freed += bool01(q.release(hold, states[i] != engine.HoldKilled))
+			freed.add(q.release(hold, states[i] != engine.HoldKilled, now))
 		} else if _, held := q.slots[hold]; held {
 			q.slots[hold] = now + (10 * time.Minute).Milliseconds()
 		}
