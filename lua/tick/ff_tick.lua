@@ -165,13 +165,6 @@ function ff_tick_do.flow_due(ctx, id)
   end
 end
 
--- looks tells whether a tick need look at a timer.
-function ff_tick_do.looks(ctx, timer, n)
-  if timer.quiet then return not ff_tick_do.quiet(ctx) end
-  if timer.gates then return ctx.gates end
-  return not timer.rare or ff_tick_do.some(ctx, n)
-end
-
 -- pass fires what is due of a timer, as far as the budget reaches.
 function ff_tick_do.pass(ctx, timer, n)
   local budget = math.max(20, math.min(timer.most or 100, math.floor((100 - n.touched) / (timer.part or 1))))
@@ -194,13 +187,41 @@ function ff_tick_do.pass(ctx, timer, n)
     end
   end
   flow.apply(ctx)
-  ctx.heads = {} -- entries may have moved from one timer to another
+  ctx.heads, ctx.ready, n.passed = {}, nil, true -- entries may have moved from one timer to another
+end
+
+-- walk looks at the timers that need it and, if asked to, fires what is due of each. It returns when the first entry
+-- is due of those that are not kept for hours, as they are then; nil when there is none.
+function ff_tick_do.walk(ctx, n, fires)
+  local least, calm = nil, ff_tick_do.quiet(ctx)
+  n.passed = false
+  for i = 1, #timers.all do
+    local timer, looks = timers.all[i], true
+    if timer.quiet then
+      looks = fires and not calm
+    elseif timer.rare then
+      looks = ff_tick_do.some(ctx, n)
+    elseif timer.gates then
+      looks = ctx.gates
+    end
+    local at = looks and timers.head(ctx, timer)
+    if at and fires and at <= ctx.now and timer ~= timers.schedules then
+      ff_tick_do.pass(ctx, timer, n)
+      calm = ff_tick_do.quiet(ctx)
+    elseif timer.quiet then
+      if looks then ctx.heads[timer] = at or false end
+    elseif at and (not least or at < least) then
+      least = at
+    end
+  end
+  if n.passed and fires then return ff_tick_do.walk(ctx, n, false) end
+  return least
 end
 
 -- rering repeats wake-ups that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
   if ctx.ring then doorbell.table_changed(ctx, ctx.ring) end
-  if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
+  if ff_tick_do.quiet(ctx) and not ff_tick_do.ready(ctx) then return end
   ctx.cache.digests, ctx.cache.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
   local left = {}
@@ -221,13 +242,21 @@ function ff_tick_do.rering(ctx, n)
   end
 end
 
--- some tells whether there may be anything in the sets that mostly are empty. What was worked on may have put
--- something there.
+-- ready tells whether work waits for a claim.
+function ff_tick_do.ready(ctx)
+  if ctx.ready == nil then ctx.ready = redis.call('EXISTS', keys.ready(ctx.r), keys.gready(ctx.r)) end
+  return ctx.ready > 0
+end
+
+-- some tells whether there may be anything in the timers that mostly are empty. What was worked on may have put
+-- something there. Mostly no work waits either, so that one command tells both.
 function ff_tick_do.some(ctx, n)
   if ctx.some == nil then
     local r = ctx.r
-    ctx.some = redis.call('EXISTS', keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.ready(r),
-      keys.gready(r)) > 0
+    local all = redis.call('EXISTS', keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.ready(r),
+      keys.gready(r))
+    if all == 0 then ctx.ready = 0 end
+    ctx.some = all > 0 and (not ff_tick_do.ready(ctx) or all > ctx.ready)
   end
   return ctx.some or n.touched > 0
 end
@@ -237,29 +266,18 @@ function ff_tick_do.quiet(ctx)
   return ctx.quiet and ctx.quiet > ctx.now + 1000 and ctx.quiet <= ctx.now + root.span
 end
 
--- head is when the first entry of a timer is due, false when it has none.
-function ff_tick_do.head(ctx, timer)
-  if ctx.heads[timer] == nil then ctx.heads[timer] = timers.head(ctx, timer) or false end
-  return ctx.heads[timer]
-end
-
--- upcoming is when a tick is wanted next, nil when nothing waits for one. The second result is until when nothing of
--- what is kept for hours comes due: 0 when something does, nil when that stays as it is. What is overdue of it after
--- this call (a schedule that waits for the caller) waits for a second.
-function ff_tick_do.upcoming(ctx, n, outbox)
-  local least, upto = nil, ctx.now + root.span
-  for i = 1, #timers.all do
-    local timer = timers.all[i]
-    local at = not timer.quiet and ff_tick_do.looks(ctx, timer, n) and ff_tick_do.head(ctx, timer)
-    if at then least = math.min(least or at, at, ctx.now + root.span) end
-  end
-  if (not least or least > ctx.now + 1000) and (outbox > 0 or
-      ff_tick_do.some(ctx, n) and redis.call('EXISTS', keys.ready(ctx.r), keys.gready(ctx.r)) > 0) then
-    least = ctx.now + 1000
-  end
+-- upcoming is when a tick is wanted next, nil when nothing waits for one; least is when something is due that is not
+-- kept for hours. The second result is until when nothing of what is comes due: 0 when something does, nil when that
+-- stays as it is. What is overdue of it after this call (a schedule that waits for the caller) waits for a second.
+function ff_tick_do.upcoming(ctx, least, outbox)
+  local upto = ctx.now + root.span
+  if least and least > upto then least = upto end
+  if (not least or least > ctx.now + 1000) and (outbox > 0 or ff_tick_do.ready(ctx)) then least = ctx.now + 1000 end
   if least and least <= ctx.now + 1000 and ff_tick_do.quiet(ctx) then return least, nil end
   for i = 1, #timers.all do
-    local at = timers.all[i].quiet and ff_tick_do.head(ctx, timers.all[i])
+    local timer = timers.all[i]
+    local at = timer.quiet and ctx.heads[timer]
+    if timer.quiet and at == nil then at = timers.head(ctx, timer) end
     if at then
       upto = math.min(upto, at)
       if at <= ctx.now then at = ctx.now + 1000 end
@@ -299,21 +317,17 @@ local function ff_tick(k, argv)
     return reply.already(current)
   end
 
-  local stepped = root.stepped(ctx)
-  ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
-  local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
-    suspensions = 0, waitpoints = 0, purged = 0, more = false }
-  ctx.heads = {}
-  for i = 1, #timers.all do
-    local timer = timers.all[i]
-    if stepped and timer.clock then
-      redis.call('ZUNIONSTORE', timer.key(ctx.r), '1', timer.key(ctx.r), 'WEIGHTS', '0')
-    end
-    if ff_tick_do.looks(ctx, timer, n) then
-      local at = ff_tick_do.head(ctx, timer)
-      if at and at <= ctx.now and timer ~= timers.schedules then ff_tick_do.pass(ctx, timer, n) end
+  if root.stepped(ctx) then
+    for i = 1, #timers.all do
+      local key = timers.all[i].clock and timers.all[i].key(ctx.r)
+      if key then redis.call('ZUNIONSTORE', key, '1', key, 'WEIGHTS', '0') end
     end
   end
+  ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
+  local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
+    suspensions = 0, waitpoints = 0, purged = 0, more = false, passed = false }
+  ctx.heads = {}
+  local least = ff_tick_do.walk(ctx, n, true)
   local quiet = ff_tick_do.quiet(ctx)
   if not quiet then feed.trim(ctx) end
   ff_tick_do.rering(ctx, n)
@@ -321,7 +335,7 @@ local function ff_tick(k, argv)
   local schedules = due and due <= ctx.now and redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t) or 0
   local outbox = (ctx.gates or ctx.told) and redis.call('XLEN', keys.outbox(ctx.r)) or 0
   if ctx.told and outbox == 0 then redis.call('HDEL', ctx.r, 'told') end
-  local wake, upto = ff_tick_do.upcoming(ctx, n, outbox)
+  local wake, upto = ff_tick_do.upcoming(ctx, least, outbox)
   if n.more then wake = ctx.now end
   upto = upto or ctx.quiet or 0
   redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t, 'wake', reply.int(wake or 0), 'quiet', reply.int(upto))
