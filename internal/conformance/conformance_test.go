@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -300,6 +301,21 @@ func TestRedis(t *testing.T) {
 func TestValkey(t *testing.T) {
 	t.Parallel()
 	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures, Marked: true, Only: raced()})
+}
+
+// All topics on the library without its straight lines and plain paths: what a partition answers does not depend on
+// which of them a call takes.
+func TestGeneral(t *testing.T) {
+	t.Parallel()
+	urls := []string{testserver.Redis(t), testserver.Redis(t)}
+	text := strings.ReplaceAll(general(redisFeatures), library.Hash(), library.Hash()+"t") // as the engine calls it
+	for _, url := range urls {
+		c := plain(t, url)
+		if err := c.Do(t.Context(), c.B().FunctionLoad().FunctionCode(text).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Run(t, Server{Name: "general", URL: urls[0], Twin: urls[1], Features: redisFeatures})
 }
 
 var redisFeatures = Features{Native: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}

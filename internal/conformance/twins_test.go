@@ -16,22 +16,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
-// slowLibrary is the library without its fast paths: every record is decoded. Its functions begin with slow_.
+// general is the library without its fast paths.
+func general(f Features) string {
+	return library.Library(library.Variant{Sharded: f.ShardedPubSub, TestClock: true, General: true})
+}
+
+// slowLibrary is that library under another name. Its functions begin with slow_.
 func slowLibrary(w *env) string {
-	text := library.Library(library.Variant{Sharded: w.srv.Features.ShardedPubSub, TestClock: true})
-	for _, c := range [][2]string{
-		{"#!lua name=" + library.Name, "#!lua name=slow"},
-		{"function record.spliceable(ctx, id)", "function record.spliceable(ctx, id) if ctx then return nil end "},
-		{"function record.plain(text, token)", "function record.plain(text, token) if text then return nil end "},
-		{"function record.fresh(c)", "function record.fresh(c) if c then return nil end "},
-		{"function create.shape(ctx, group)", "function create.shape(ctx, group) if ctx then return nil end "},
-		{"local function keep(ctx, group, t)", "local function keep(ctx, group, t) if ctx then return end "},
-	} {
-		if strings.Count(text, c[0]) != 1 {
-			w.Fatalf("the library does not say %q once", c[0])
-		}
-		text = strings.Replace(text, c[0], c[1], 1)
-	}
+	text := strings.Replace(general(w.srv.Features), "#!lua name="+library.Name, "#!lua name=slow", 1)
 	return strings.ReplaceAll(text, "function_name='ff_", "function_name='slow_")
 }
 

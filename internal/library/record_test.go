@@ -273,6 +273,13 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		if named == "" && (unclaimed[4] != flow || unclaimed[5] != node || unclaimed[6] != edges) {
 			t.Fatalf("%q is of %v, want %v %v %v", text, unclaimed[4:], flow, node, edges)
 		}
+		next := c.call("next", 4, vm.LString(text), c.call("queued", 1, vm.LString(x.Fields["r"]))[0])
+		switch alone := named == "" && flow == vm.LNil; {
+		case alone != (next[0] != vm.LNil):
+			t.Fatalf("%q has no named field: %v", text, !alone)
+		case alone && !slices.Equal(next, unclaimed[:4]):
+			t.Fatalf("%q is of %v, want %v", text, next, unclaimed[:4])
+		}
 		waits := "R3" + text[2:]
 		if c.call("unclaimed", 1, vm.LString(waits), vm.LString(x.Fields["r"]))[0] != vm.LNil {
 			t.Fatalf("%q may be claimed", waits)
@@ -318,13 +325,17 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		if got := c.call("plain", 2, vm.LString(text), token); got[0].String() != x.Fields["r"] || got[1] != flow {
 			t.Fatalf("route and flow of %q are %v", text, got)
 		}
+		bare := c.call("bare", 1, vm.LString(text), token)[0] == vm.LTrue
+		if bare && flow != vm.LNil || !bare && flow == vm.LNil && !strings.Contains(x.Fields["pd"], "=") {
+			t.Fatalf("%q has no named field: %v", text, bare)
+		}
 		x.Fields["fa"] = "1"
 		if c.call("plain", 1, vm.LString(x.Encode()), token)[0] != vm.LNil {
 			t.Fatalf("%q is taken for plain", x.Encode())
 		}
 		delete(x.Fields, "fa")
-		text = c.call("completed", 1, vm.LString(text), token, vm.LString("1795378846999"),
-			vm.LString(result))[0].String()
+		ended := c.call("ended", 1, token, vm.LString("1795378846999"), vm.LNumber(len(result)))[0]
+		text = c.call("completed", 1, vm.LString(text), token, ended, vm.LString(result))[0].String()
 		x.Fields["s"], x.Fields["en"] = "T1", "1795378846999"
 		hold("rz", result, &x.Result)
 		if text != x.Encode() {

@@ -14,28 +14,57 @@ function ff_complete.repeated(c, f)
     and core.attempt(c) == f.attempt
 end
 
--- parse reads count items: fences, each with its result. It returns nil and an error reply when one is cut short.
-function ff_complete.parse(argv, count)
-  local items = {}
+-- plainly reads the records of all items and settles the plain ones that are no members of a flow, without a table
+-- for each, where nobody asked for more. Of the others it leaves the answer open, but for what comes twice.
+function ff_complete.plainly(ctx, argv, count, out)
+  local texts, written, list, r = ctx.cache.texts, record.writes(ctx), {}, ctx.r
+  local done, kept, filed, size
+  local by, claim, epoch, attempt, held, n_held, token, ended, message
+  for n = 1, count do list[n] = keys.core(r, argv[6 * n - 3]) end
+  local values = redis.call('MGET', unpack(list))
   for n = 1, count do
     local i = 6 * n - 3
-    local f = { id = argv[i], session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3], attempt = argv[i + 4],
-      result = argv[i + 5] }
-    if not f.result then
-      return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short')
+    local id, text, result = argv[i], values[n], argv[i + 5]
+    if text and ctx.calm and (argv[i + 3] ~= epoch or argv[i + 1] ~= by or argv[i + 2] ~= claim or
+        argv[i + 4] ~= attempt) then
+      by, claim, epoch, attempt = argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4]
+      token, size = record.token(by, claim, epoch, attempt), nil
+      message = 'T1 ' .. attempt
+      held = nil
     end
-    items[n] = f
+    if texts[id] ~= nil then
+      out[3 + n] = '-invalid_input the same execution twice in one call'
+    elseif token and text and string.find(text, token, 1, true) == 1 and #result <= record.inline and
+        record.bare(text, token) and session.read(ctx, by).alive then
+      if not held then
+        held = indexes.unheld(ctx, by)
+        n_held = #held
+      end
+      if not done then
+        done, kept = indexes.usual(ctx)
+        filed = #done
+      end
+      if #result ~= size then
+        size = #result
+        ended = record.ended(token, ctx.t, size)
+      end
+      text = record.completed(text, token, ended, result)
+      written[#written + 1], written[#written + 2] = list[n], text
+      n_held = n_held + 1
+      held[n_held], done[filed + 1], done[filed + 2] = id, kept, id
+      filed = filed + 2
+      publish.to(keys.events(r, id), message)
+      out[3 + n] = '+'
+    end
+    texts[id] = text
   end
-  return items
 end
 
 -- judge returns nil for an item that is to be settled, else its answer. It notes of a plain record its token, route,
 -- and of a member the flow; of another one its fields.
-function ff_complete.judge(ctx, f, seen)
+function ff_complete.judge(ctx, f)
   local id = f.id
   if #f.result > 1048576 then return '-payload_too_large result: at most 1048576 bytes' end
-  if seen[id] then return '-invalid_input the same execution twice in one call' end
-  seen[id] = true
   local bad = fence.refuse(f)
   if bad then return '-' .. table.concat(bad, ' ', 2) end
   local text, token = ctx.cache.texts[id], record.token(f.session, f.claim, f.epoch, f.attempt)
@@ -64,20 +93,20 @@ local function ff_complete_execution(k, argv)
     q, bad = claim.parse(argv, position + 1)
     if not q then return bad end
   end
-  local items
-  items, bad = ff_complete.parse(argv, count)
-  if not items then return bad end
 
-  local ids, out, seen, linked, settled = {}, { 1, 'OK', argv[2] }, {}, {}, {}
-  for n = 1, count do ids[n] = items[n].id end
-  record.load(ctx, ids)
+  local out, linked, settled = { 1, 'OK', argv[2] }, {}, {}
+  ff_complete.plainly(ctx, argv, count, out)
   for n = 1, count do
-    local f = items[n]
-    local answer = ff_complete.judge(ctx, f, seen)
-    out[3 + n] = answer or '+'
-    if not answer then
-      settled[#settled + 1] = f
-      if f.flow then linked[#linked + 1] = f.id end
+    if not out[3 + n] then
+      local i = 6 * n - 3
+      local f = { id = argv[i], session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3], attempt = argv[i + 4],
+        result = argv[i + 5], token = nil, route = nil, flow = nil, core = nil }
+      local answer = ff_complete.judge(ctx, f)
+      out[3 + n] = answer or '+'
+      if not answer then
+        settled[#settled + 1] = f
+        if f.flow then linked[#linked + 1] = f.id end
+      end
     end
   end
   if #linked > 0 then links.load(ctx, linked) end

@@ -9,6 +9,8 @@
 -- Replies: OK answers:rows {answer:text}
 -- Errors:  @root invalid_input
 local function ff_create_execution(ctx, argv)
+  local done = create.plainly(ctx, argv)
+  if done then return done end
   local items, bad = create.parse(argv, 2)
   if not items then return bad end
   local out, new, seen = { 1, 'OK', reply.int(#items) }, {}, {}

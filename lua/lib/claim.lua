@@ -52,6 +52,68 @@ local function simply(ctx, h)
   return true
 end
 
+-- plainly claims up to q.max of the one queue that has work, without a table for each, if nobody asked for more and the
+-- records of all of them say nothing else than most do. It returns their ids, how many, whether there are more, and
+-- what the answer says of them; nil if it has done nothing.
+local function plainly(ctx, q, members)
+  local route_id = members[1]
+  local _, plain = ready.class(route_id)
+  if not (ctx.calm and plain) or #members > 1 then return nil end
+  local r, t, each = ctx.r, ctx.t, q.max + 4
+  local list = redis.call('ZRANGE', keys.queue(r, route_id), '0', reply.int(each - 1))
+  q.listed = list -- for who goes on if this path ends
+  local n = math.min(#list, q.max)
+  if n == 0 then return nil end
+  local places, texts = {}, ctx.cache.texts
+  for i = 1, n do
+    if texts[list[i]] ~= nil then return nil end
+    places[i] = keys.core(r, list[i])
+  end
+  local values = redis.call('MGET', unpack(places))
+  for i = 1, n do texts[list[i]] = values[i] end
+  local queued, lease = record.queued(route_id), record.lease(q.session, q.number_text, t, t)
+  local between, behind = ' 1 ' .. t .. ' initial ' .. route_id .. ' ', ' ' .. t .. ' 0 0 0 0 0 '
+  local told, k, room = {}, 0, 524288
+  for i = 1, n do
+    local text, created, priority, size, body = values[i], nil, nil, nil, nil
+    if text then created, priority, size, body = record.next(text, queued) end
+    if not created then return nil end
+    local payload, input = nil, '0 0 0 0'
+    if size ~= '-' then
+      input = '2 0 0 0'
+      local bytes = tonumber(size)
+      if bytes <= room then
+        room, input = room - bytes, '1 0 0 0'
+        payload = bytes <= record.inline and string.sub(text, body) or redis.call('GET', keys.input(r, list[i]))
+      end
+    end
+    k = k + 1
+    told[k] = list[i] .. between .. (priority == '-' and '0' or priority) .. ' ' .. created .. behind .. input
+    if payload then
+      k = k + 1
+      told[k] = payload
+    end
+    values[i] = record.claimed(text, lease)
+  end
+  local written = record.writes(ctx)
+  local w = #written
+  for i = 1, n do
+    written[w + 1], written[w + 2], texts[list[i]] = places[i], values[i], values[i]
+    w = w + 2
+  end
+  if #list < each then indexes.counted(ctx, route_id, #list) end
+  return list, n, #list > n, told
+end
+
+-- open writes what a session has claimed, and who holds it: ids, the first n of them.
+local function open(ctx, q, s, held)
+  redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', q.ttl_text, 'cl',
+    q.number_text)
+  if not s.exp then timers.put(ctx, timers.sessions, ctx.now + q.ttl, q.session) end
+  session.shorten(ctx, q.session, s, ctx.now + q.ttl)
+  redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
+end
+
 local function of_lane(ctx, l) return merge.next(ctx, l.m) end
 
 -- heads picks up to max claimable executions of what is ready: of the lanes by turns, of each the best score first.
@@ -90,7 +152,7 @@ local function heads(ctx, q, members, gated)
     if turn.lanes then order = share.add(q, turn, found) end
   elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
     local route_id = members[1]
-    local list = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
+    local list = q.listed or redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
     if #list > 0 then record.load(ctx, list, q.max) end -- the others are seldom looked at
     for i = 1, #list do
       -- with room for what simply says of it
@@ -466,7 +528,7 @@ function claim.run(ctx, q)
     return reply.err('invalid_input', 'session: <instance>~<suffix> of printable ASCII')
   end
 
-  local claims, grants, more, registered = {}, {}, false, '0'
+  local claims, grants, more, registered, n, told = {}, {}, false, '0', nil, nil
   if duplicate then
     local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), q.number_text, q.number_text)
     for i = 1, #members do
@@ -485,7 +547,15 @@ function claim.run(ctx, q)
       members, gated, other = claim.ready(ctx, q)
     end
     ctx.moves.coming = nil
-    if mine then
+    local list
+    if not mine and not later and not gated and #members > 0 then list, n, more, told = plainly(ctx, q, members) end
+    if list then
+      local held, number = {}, q.number_text
+      for i = 1, n do held[2 * i - 1], held[2 * i] = number, list[i] end
+      open(ctx, q, s, held)
+      for i = n + 1, #list do list[i] = nil end
+      indexes.dequeue_all(ctx, members[1], list)
+    elseif mine then
       claims, more = at_once(ctx, q, mine)
     elseif #members > 0 then
       if gated then q.max = math.min(q.max, q.grants) else q.plain = true end
@@ -502,17 +572,12 @@ function claim.run(ctx, q)
       return reply.err('subscription_unknown')
     end
     if #claims > 0 then
-      redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', q.ttl_text, 'cl',
-        q.number_text)
-      if not s.exp then
-        timers.put(ctx, timers.sessions, ctx.now + q.ttl, q.session)
-      end
-      session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do (gated and grant or claims[i].text and first or take)(ctx, q, claims[i], held) end
-      redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
+      open(ctx, q, s, held)
     end
-    if q.wait and not other and #claims == 0 then
+    n = n or #claims
+    if q.wait and not other and n == 0 then
       idle(ctx, q)
       registered = '1'
     end
@@ -520,11 +585,11 @@ function claim.run(ctx, q)
     more = flow.apply(ctx) or more
     if later then met(ctx, later, claims) end
     -- A short claim would come again at once, to register. But if another half may have some, it does come again.
-    if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
+    if q.wait and not other and n > 0 and n < q.max and not more and #strays == 0 then
       idle(ctx, q)
       registered = '1'
     end
-    if more and #claims > 0 then
+    if more and n > 0 then
       for i = 1, math.min(#members, 8) do doorbell.ring(ctx, members[i], nil, 1) end
     end
     if gated then
@@ -533,10 +598,16 @@ function claim.run(ctx, q)
     end
   end
 
-  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0',
+  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and (n or #claims + #grants) > 0 and '1' or '0',
     root.overdue(ctx), q.gated and '1' or '0' }
   route.delta(ctx, q.known, out)
-  claim.describe(ctx, q, claims, out)
+  if told then
+    local at = #out + 1
+    out[at] = reply.int(n)
+    for i = 1, #told do out[at + i] = told[i] end
+  else
+    claim.describe(ctx, q, claims, out)
+  end
   out[#out + 1] = reply.int(#grants)
   local wakes = #grants > 0 and {}
   for i = 1, #grants do

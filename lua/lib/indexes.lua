@@ -22,6 +22,9 @@ function indexes.enqueue(ctx, route, score, id)
   q[#q + 1], q[#q + 2] = score, id
 end
 
+-- enqueue_all does that with scores and executions in turn, the first ones of a call in their route.
+function indexes.enqueue_all(ctx, route, members) ctx.moves.enqueued = { [route] = members } end
+
 -- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end
 -- makes claimable may be cancelled by what else follows from that end.
 function indexes.dequeue(ctx, route, id)
@@ -40,11 +43,20 @@ function indexes.dequeue(ctx, route, id)
   q[#q + 1] = id
 end
 
+-- dequeue_all does that with what a claim has just read of a queue of which it has taken nothing yet.
+function indexes.dequeue_all(ctx, route, ids)
+  ctx.moves.dequeued = ctx.moves.dequeued or {}
+  ctx.moves.dequeued[route] = ids
+end
+
 -- counted remembers how long a queue is, so that apply need not ask.
 function indexes.counted(ctx, route, n)
   ctx.moves.counts = ctx.moves.counts or {}
   ctx.moves.counts[route] = n
 end
+
+-- unheld is the list of what a session does not hold any more.
+function indexes.unheld(ctx, session_id) return list(ctx, 'unheld', session_id) end
 
 function indexes.unhold(ctx, session_id, id)
   local h = list(ctx, 'unheld', session_id)
@@ -78,21 +90,29 @@ function indexes.over(ctx, c, ended)
   return math.max(ended + indexes.kept(ctx, c.route, c.retention, c.state), policy.till(c.key))
 end
 
+-- usual is the list of what ended, and the time under which what completed is filed if nobody said how long it is kept.
+function indexes.usual(ctx)
+  local text = ctx.moves.purge_text
+  if not text then
+    local at = ctx.now + completed
+    text = reply.int(at)
+    ctx.moves.purge_text, ctx.moves.purge = text, math.min(ctx.moves.purge or at, at)
+  end
+  return list(ctx, 'ended', 'done'), text
+end
+
 -- done files an ended execution under the time at which it may be purged.
 function indexes.done(ctx, id, route, own, code, key)
-  local d = list(ctx, 'ended', 'done')
   if code ~= 'T1' then -- how many of those there were follows from the others (ff_describe_partition)
     local outcome, o = string.sub(code, 1, 2), ctx.moves.outcomes or {}
     ctx.moves.outcomes, o[outcome] = o, (o[outcome] or 0) + 1
   end
-  -- mostly all of a call are kept as long as the first
-  local usual = not own and not key and not ctx.lanes and code == 'T1'
-  local text = usual and ctx.moves.purge_text
-  if not text then
-    local at = usual and ctx.now + completed
-      or math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
-    text = reply.int(at)
-    if usual then ctx.moves.purge_text = text end
+  local d, text = nil, nil
+  if not own and not key and not ctx.lanes and code == 'T1' then
+    d, text = indexes.usual(ctx)
+  else
+    local at = math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
+    d, text = list(ctx, 'ended', 'done'), reply.int(at)
     ctx.moves.purge = math.min(ctx.moves.purge or at, at)
   end
   d[#d + 1] = text

@@ -230,13 +230,19 @@ function record.add(ctx, id, c)
   ctx.cache.dirty[id] = true
 end
 
--- write plans to store a value under a key of its own.
-function record.write(ctx, key, value)
+-- writes is the list of what the call stores when it ends, keys and values in turn.
+function record.writes(ctx)
   local w = ctx.cache.written
   if not w then
     w = {}
     ctx.cache.written = w
   end
+  return w
+end
+
+-- write plans to store a value under a key of its own.
+function record.write(ctx, key, value)
+  local w = record.writes(ctx)
   w[#w + 1] = key
   w[#w + 1] = value
 end
@@ -300,11 +306,14 @@ end
 -- holding adds a key to the end of a new execution's parts.
 function record.holding(named, key) return string.sub(named, 1, -2) .. ' ky=' .. key .. '\n' end
 
+-- lead is a new record up to its payload of so many bytes.
+function record.lead(before, named, digest, size)
+  return before .. (digest == '' and '-' or escape(digest)) .. ' ' .. (size == 0 and '-' or reply.int(size)) .. named
+end
+
 function record.compose(before, named, digest, payload)
   local size = #payload
-  if size == 0 then return before .. (digest == '' and '-' or escape(digest)) .. ' -' .. named end
-  return before .. (digest == '' and '-' or escape(digest)) .. ' ' .. reply.int(size) ..
-    named .. (size <= record.inline and payload or '')
+  return record.lead(before, named, digest, size) .. (size <= record.inline and payload or '')
 end
 
 local new = 'R1f - - - - - - - - - - - '
@@ -320,6 +329,16 @@ function record.unclaimed(text, route)
   local plain, flow_id, node, edges = simple(named)
   if not plain then return nil end
   return created, priority, size, body, flow_id, node and unescape(node), edges
+end
+
+-- queued is what a record begins with that waits for its first claim in a route.
+function record.queued(route) return new .. route .. ' ' end
+
+-- next reads one that begins so, if it has no named field: created, priority, input bytes, the place of the body; nil
+-- if it is another.
+function record.next(text, queued)
+  if string.find(text, queued, 1, true) ~= 1 then return nil end
+  return string.match(text, '^(%d+) ([%d-]+) %S+ %S+ ([%d-]+)\n()', #queued + 1)
 end
 
 -- blocked reads a plain record of a member that waits for others and never ran, as core.read would, if that is all
@@ -364,12 +383,21 @@ function record.plain(text, token)
   return route, flow_id
 end
 
--- completed is that record after its end with success.
-function record.completed(text, token, now, result)
-  local size = #result
-  return 'T1' .. string.sub(token, 3) .. now .. ' ' .. (size == 0 and '-' or reply.int(size)) .. ' ' ..
-    string.sub(text, #token + 5) ..
-      (size <= record.inline and result or '')
+-- bare tells whether a record that begins with a token has no named field, if it is easy to tell: what is not bare may
+-- still be plain.
+function record.bare(text, token)
+  local stop, named = string.find(text, '\n', #token + 1, true), string.find(text, '=', #token + 1, true)
+  return stop and (not named or named > stop)
+end
+
+-- ended is what such a record begins with after its end with success, with a result of so many bytes.
+function record.ended(token, now, size)
+  return 'T1' .. string.sub(token, 3) .. now .. ' ' .. (size == 0 and '-' or reply.int(size)) .. ' '
+end
+
+-- completed is that record then.
+function record.completed(text, token, ended, result)
+  return ended .. string.sub(text, #token + 5) .. (#result <= record.inline and result or '')
 end
 
 -- set changes fields, given as names and values. They are written when the call ends.

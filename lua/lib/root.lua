@@ -5,6 +5,7 @@
 --   cache   what the call has read, and what of it changed: records, waits and links are written when it ends
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
+--   calm    set when there are neither lanes that an operator said something about, nor gates, nor a feed
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
 --   spaces  set when there is, or was, work of several namespaces
 --   mixed   set when there is, or was, work of several lanes; claims alone read it
@@ -41,7 +42,8 @@ function root.enter(k, argv, claims, tick)
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'),
+    gates = h[6], calm = not (h[4] or h[5] or h[6]), ticked = h[7], spaces = h[8], note = note,
+    table = claims and tonumber(h[9] or '0'),
     -- Fields that most calls set are named, as a table that grows costs as much as a small command.
     moves = { used = nil, enqueued = nil, ended = nil, unheld = nil, dequeued = nil, counts = nil, purge = nil,
       purge_text = nil },

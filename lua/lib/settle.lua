@@ -83,7 +83,8 @@ end
 -- with, its route, the flow if it is a member, and the result.
 function settle.splice(ctx, f)
   local result, route_id, flow_id = f.result, f.route, f.flow
-  record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
+  record.splice(ctx, f.id,
+    record.completed(ctx.cache.texts[f.id], f.token, record.ended(f.token, ctx.t, #result), result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
   indexes.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
