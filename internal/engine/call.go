@@ -62,8 +62,11 @@ func read[R any, P interface {
 
 // send makes a call that package wire writes.
 func (e *Engine) send(ctx context.Context, partition uint16, q wire.Call) (*reader, error) {
-	return e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
+	return e.call(ctx, functionOf[q.Function()], partition, arguments(q)...)
 }
+
+// arguments are those of a call, with room for as many as most have.
+func arguments(q wire.Call) []string { return q.Append(append(make([]string, 0, 12), protocol)) }
 
 // sendTo is send to a root of another kind.
 func (e *Engine) sendTo(ctx context.Context, root string, q wire.Call) (*reader, error) {
@@ -71,7 +74,7 @@ func (e *Engine) sendTo(ctx context.Context, root string, q wire.Call) (*reader,
 	if _, once := q.(oneTry); once {
 		f.once = true
 	}
-	return e.run(ctx, e.client, f, []string{root}, q.Append([]string{protocol}))
+	return e.run(ctx, e.client, f, []string{root}, arguments(q))
 }
 
 // Make makes a call on a root as every method does, and returns the slots of its answer.
@@ -242,7 +245,8 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	if err != nil {
 		return nil, CallError(op, err)
 	}
-	r := &reader{op: op, Reader: wire.NewReader(slots(msgs), 1)}
+	r := &reader{op: op, slots: msgs}
+	r.Reader = wire.NewReader(&r.slots, 1)
 	if len(msgs) < 2 {
 		return nil, fmt.Errorf("%s: %w: %d slots", op, denied.Reply, len(msgs))
 	}

@@ -15,7 +15,8 @@ import (
 // reader is a wire.Reader with what only this package reads.
 type reader struct {
 	wire.Reader
-	op string
+	op    string
+	slots slots // of an answer of the driver, here because a pointer to them needs no memory of its own
 }
 
 // slots are those of the driver.
@@ -109,11 +110,15 @@ func decoded[T any](op string, texts []string, read func(text string) (T, error)
 
 // parts reads what the library has joined of n parts.
 func parts(what string, of []string, n int) *reader {
-	r := &reader{Reader: wire.NewReader(wire.Texts(of), 0), op: what}
+	r := &struct {
+		reader
+		of wire.Texts
+	}{reader{op: what}, of}
+	r.Reader = wire.NewReader(&r.of, 0)
 	if len(of) != n {
 		r.Stop("%d parts, want %d", len(of), n)
 	}
-	return r
+	return &r.reader
 }
 
 // packed reads texts that the library has written as "<length>:<text>", with the unit separator between two.

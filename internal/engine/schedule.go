@@ -167,7 +167,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		}
 		q.Flow, q.Members, q.Edges, q.Mode = ids.UUID(w.ID).String(), w.Members, w.Edges, string(w.Mode)
 	}
-	args := q.Append([]string{protocol})
+	args := arguments(q)
 	if item {
 		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
 			return Fired{}, fmt.Errorf("ff_fire_schedule: %w: id %q is not of partition %d", flowfabric.ErrInvalidInput,

@@ -151,7 +151,10 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 			return nil, r.fail()
 		}
 	}
-	return out, e.blobs(ctx, keys.Of(partition), later)
+	if later == nil {
+		return out, nil
+	}
+	return out, e.blobs(ctx, partition, later)
 }
 
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
@@ -188,8 +191,8 @@ type large struct {
 }
 
 // blobs reads what was too large to come with its claim, in one round trip.
-func (e *Engine) blobs(ctx context.Context, p keys.Partition, later []large) error {
-	var builds []func(rueidis.Client) rueidis.Completed
+func (e *Engine) blobs(ctx context.Context, partition uint16, later []large) error {
+	p, builds := keys.Of(partition), []func(rueidis.Client) rueidis.Completed(nil)
 	for _, l := range later {
 		id := ids.UUID(l.claim.Fence.Execution)
 		if l.input == "2" {
@@ -340,7 +343,7 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 		return Renewal{}, err
 	}
 	q := wire.SessionRenew{Session: session, TTL: ttl, Processed: int(processed)}
-	r, _, err := read[wire.SessionRenewReply](e.run(ctx, client, fnRenew, root, q.Append([]string{protocol})))
+	r, _, err := read[wire.SessionRenewReply](e.run(ctx, client, fnRenew, root, arguments(q)))
 	if err != nil {
 		return Renewal{}, err
 	}
