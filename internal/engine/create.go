@@ -156,5 +156,5 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 		x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Budgets, y.Budgets) &&
 		slices.Equal(x.Quotas, y.Quotas) && slices.Equal(x.Limits, y.Limits) &&
-		x.AttemptTimeout == y.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
+		x.AttemptTimeout == y.AttemptTimeout && valid.PacksTo(x.Policy, policy)
 }

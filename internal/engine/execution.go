@@ -57,8 +57,11 @@ func fenceArgs(args []string, f flowfabric.Fence) []string {
 // words is the memory of many short arguments, made at once.
 type words []byte
 
-// fenceWords is how much of it a fence takes at most: a UUID, two numbers of 64 bits and one of 32.
-const fenceWords = 36 + 20 + 20 + 10
+// How much of it a UUID takes, and at most a fence: a UUID, two numbers of 64 bits and one of 32.
+const (
+	uuidWords  = 36
+	fenceWords = uuidWords + 20 + 20 + 10
+)
 
 func (w *words) fence(args []string, f flowfabric.Fence) []string {
 	return append(args, w.uuid(ids.UUID(f.Execution)), f.Session, w.number(f.Claim), w.number(f.Epoch),

@@ -167,7 +167,7 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 
 // rowsOf judges members, and puts together those that are alike.
 func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
-	total := 0
+	total, upstreams := 0, 0
 	for i := range members {
 		m := &members[i]
 		if m.ID.IsZero() || m.ID.Partition() != partition {
@@ -178,6 +178,7 @@ func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members
 			return out, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		total += len(m.Payload)
+		upstreams += len(m.Edges)
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
 				return out, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow,
@@ -189,28 +190,31 @@ func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members
 		return out, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op,
 			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
+	edges := make([]wire.MemberEdge, 0, upstreams)
+	words := make(words, 0, uuidWords*(len(members)+upstreams))
 	for len(members) > 0 {
 		n, start := startOf(0, len(members), func(i int) *NewExecution { return &members[i].NewExecution })
 		row := wire.MembersAll{Start: start, Members: make([]wire.MembersAllMember, n)}
 		for i := range row.Members {
-			row.Members[i].Member = members[i].row()
+			row.Members[i].Member, edges = members[i].row(&words, edges)
 		}
 		out.All, members = append(out.All, row), members[n:]
 	}
 	return out, nil
 }
 
-func (m *FlowMember) row() wire.Member {
-	out := wire.Member{ID: ids.UUID(m.ID).String(), Digest: m.Digest, Payload: rueidis.BinaryString(m.Payload),
-		Node: m.Node, Upstreams: cmp.Or(m.Policy, codes.AllOf), K: m.K, Satisfied: "run",
-		Edges: make([]wire.MemberEdge, len(m.Edges))}
+// row is a member as a call has it; edges are the memory of its edges, too.
+func (m *FlowMember) row(words *words, edges []wire.MemberEdge) (wire.Member, []wire.MemberEdge) {
+	own := len(edges)
+	for _, edge := range m.Edges {
+		edges = append(edges, wire.MemberEdge{Upstream: words.uuid(ids.UUID(edge.From)), Input: edge.Input})
+	}
+	out := wire.Member{ID: words.uuid(ids.UUID(m.ID)), Digest: m.Digest, Payload: rueidis.BinaryString(m.Payload),
+		Node: m.Node, Upstreams: cmp.Or(m.Policy, codes.AllOf), K: m.K, Satisfied: "run", Edges: edges[own:]}
 	if m.CancelRest {
 		out.Satisfied = "cancel"
 	}
-	for i, edge := range m.Edges {
-		out.Edges[i] = wire.MemberEdge{Upstream: ids.UUID(edge.From).String(), Input: edge.Input}
-	}
-	return out
+	return out, edges
 }
 
 // Batches splits members, in their order, into calls of CreateFlow, StageFlow or WaitChildren: at most 100 members,

@@ -59,10 +59,21 @@ func Policy(p flowfabric.Policy) error {
 // frames, and maybe [PackRetentions]; then, after a semicolon, the retryable categories. The zero policy packs to "".
 // Lua reads it with lua/lib/policy.lua; [UnpackPolicy] is its inverse.
 func PackPolicy(p flowfabric.Policy) string {
+	var memory [64]byte
+	return string(appendPolicy(memory[:0], p))
+}
+
+// PacksTo tells whether a policy is packed so.
+func PacksTo(p flowfabric.Policy, packed string) bool {
+	var memory [64]byte
+	return string(appendPolicy(memory[:0], p)) == packed
+}
+
+func appendPolicy(packed []byte, p flowfabric.Policy) []byte {
 	r := p.Retry
 	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 &&
 		p.Retention == (flowfabric.Retentions{}) {
-		return ""
+		return packed
 	}
 	fixed, jitter := 0, 0
 	if r.Fixed {
@@ -91,7 +102,7 @@ func PackPolicy(p flowfabric.Policy) string {
 	case -1:
 		replays = 0
 	}
-	packed := strconv.AppendInt(make([]byte, 0, 64), int64(r.MaxRetries), 10)
+	packed = strconv.AppendInt(packed, int64(r.MaxRetries), 10)
 	for _, n := range [...]int64{int64(fixed), initial.Milliseconds(), ceiling.Milliseconds(),
 		int64(multiplier*1000 + 0.5), int64(jitter), int64(reclaims), int64(replays), int64(p.StreamFrames)} {
 		packed = strconv.AppendInt(append(packed, ','), n, 10)
@@ -106,7 +117,7 @@ func PackPolicy(p flowfabric.Policy) string {
 			before = ','
 		}
 	}
-	return string(packed)
+	return packed
 }
 
 // UnpackPolicy reads what [PackPolicy] wrote (the attempt timeout travels beside it). The error wraps
