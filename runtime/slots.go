@@ -29,17 +29,15 @@ type slots struct {
 	closed   bool   // nothing waits ahead any more
 	limit    int    // of capacity, as the application said last
 	pace     pace
-	idle     chan struct{} // closed while there is nothing of all that
+	idle     chan struct{} // closed once there is nothing of all that; nil while nobody waits for it
 }
 
 // minSettling bounds what a worker of few slots may have to settle.
 const minSettling = 16
 
 func newSlots(capacity int) *slots {
-	s := &slots{capacity: capacity, limit: capacity, pace: pace{patience: patience}, maxSettling: max(2*capacity, minSettling),
-		freed: make(chan struct{}, 1), idle: make(chan struct{})}
-	close(s.idle)
-	return s
+	return &slots{capacity: capacity, limit: capacity, pace: pace{patience: patience},
+		maxSettling: max(2*capacity, minSettling), freed: make(chan struct{}, 1)}
 }
 
 // free is how many slots no handler has and no claim brings work for.
@@ -107,16 +105,8 @@ func (s *slots) reserve(n int) int {
 	if n <= 0 {
 		return 0
 	}
-	s.busy()
 	s.asked += n
 	return n
-}
-
-// busy opens idle before anything is counted. Called with mu held.
-func (s *slots) busy() {
-	if s.taken()+s.settling == 0 {
-		s.idle = make(chan struct{})
-	}
 }
 
 // put gives up n reservations.
@@ -249,13 +239,9 @@ func (s *slots) counts() (running, settling int) {
 
 // done closes idle when nothing is left. Called with mu held, after something ended.
 func (s *slots) done() {
-	if s.taken()+s.settling > 0 {
-		return
-	}
-	select {
-	case <-s.idle:
-	default:
+	if s.idle != nil && s.taken()+s.settling == 0 {
 		close(s.idle)
+		s.idle = nil
 	}
 }
 
@@ -269,6 +255,13 @@ func (s *slots) signal() {
 // wait returns nil once no handler runs and all is settled, or the cause of ctx.
 func (s *slots) wait(ctx context.Context) error {
 	s.mu.Lock()
+	if s.taken()+s.settling == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.idle == nil {
+		s.idle = make(chan struct{})
+	}
 	idle := s.idle
 	s.mu.Unlock()
 	select {

@@ -186,6 +186,9 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 		k.lose(s, lostLate)
 		return out, denied.New("claim", flowfabric.CodeOf(denied.LeaseExpired))
 	}
+	if len(claims) > 0 {
+		out.Held = make([]*Held, 0, len(claims))
+	}
 	for i := range claims {
 		if h := k.hold(s, &claims[i]); h != nil {
 			out.Held = append(out.Held, h)

@@ -131,7 +131,10 @@ func (d *doorbell) ring(channel, message string) {
 		d.cfg.OnWake("timers", 1)
 	default:
 		if priority, work := strings.CutPrefix(message, "w"); work {
-			n, _ := strconv.Atoi(priority) // none for work that is not urgent
+			n := 0
+			if priority != "" { // none for work that is not urgent
+				n, _ = strconv.Atoi(priority)
+			}
 			for _, s := range d.cfg.Sources() {
 				s.ringWork(s.partitions[p], time.Now(), n)
 			}

@@ -121,10 +121,13 @@ func (s *Source) learned(p *Partition, reply engine.ClaimReply) bool {
 	if p.table.Learn(reply) {
 		p.digest = ""
 	}
-	subscription := s.cfg.Offer.Subscription(&p.table)
 	if reply.Gated && !p.gated {
 		s.gates(p)
 	}
+	if p.digest != "" && len(reply.Routes) == 0 && !reply.TableFull {
+		return false
+	}
+	subscription := s.cfg.Offer.Subscription(&p.table)
 	if p.digest != "" && slices.Equal(subscription, p.subscription) {
 		return false
 	}
