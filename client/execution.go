@@ -24,8 +24,17 @@ type Execution[Out any] struct {
 	id        flowfabric.ExecutionID
 	duplicate bool
 	replaced  bool
-	decode    func([]byte) (Out, error)
+	result    decoder[Out]
 }
+
+// decoder reads results: a definition, or nothing but bytes.
+type decoder[Out any] interface {
+	Decode(stored []byte) (Out, error)
+}
+
+type bytesResult struct{}
+
+func (bytesResult) Decode(stored []byte) ([]byte, error) { return stored, nil }
 
 func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created,
 	sub *coalesce.Submission) *Execution[Out] {
@@ -40,14 +49,13 @@ func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], crea
 // for one of a partition that this store does not have (it comes from another store), and Result the error of an
 // invalid def.
 func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *Execution[Out] {
-	return &Execution[Out]{client: c, id: id, decode: def.Decode}
+	return &Execution[Out]{client: c, id: id, result: def}
 }
 
 // Execution is a handle on the execution of this id, whatever its kind; the result is the bytes that the
 // handler's codec wrote. It makes no call, and the methods answer as those of [Attach].
 func (c *Client) Execution(id flowfabric.ExecutionID) *Execution[[]byte] {
-	raw := func(stored []byte) ([]byte, error) { return stored, nil }
-	return &Execution[[]byte]{client: c, id: id, decode: raw}
+	return &Execution[[]byte]{client: c, id: id, result: bytesResult{}}
 }
 
 // AttachOption is flowfabric.Namespace.
@@ -117,7 +125,7 @@ func (e *Execution[Out]) read(raw []byte, stored bool, err error) (Out, error) {
 	if err != nil {
 		return none, err
 	}
-	out, err := e.decode(raw)
+	out, err := e.result.Decode(raw)
 	switch {
 	case err == nil:
 		return out, nil

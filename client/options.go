@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -27,9 +28,9 @@ func Keys(key func(index int) flowfabric.Key) SubmitOption { return keysOption(k
 
 // submission is what the inputs of one call have in common.
 type submission struct {
-	item   engine.NewExecution
-	keyFor keysOption // nil: they have no keys, or all have that of item
-	digest bool       // make one although there is no key
+	coalesce.Submission            // of a single input, that which is sent
+	keyFor              keysOption // nil: they have no keys, or all have that of item
+	digest              bool       // make one although there is no key
 }
 
 // take takes over what options say.
@@ -37,7 +38,7 @@ func (s *submission) take(opts []SubmitOption) error {
 	if len(opts) == 0 {
 		return nil
 	}
-	return option.Over(&s.item.Start, func() error {
+	return option.Over(&s.Item.Start, func() error {
 		for i, o := range opts {
 			switch o := o.(type) {
 			case keysOption:
@@ -46,9 +47,9 @@ func (s *submission) take(opts []SubmitOption) error {
 				}
 				s.keyFor = o
 			case option.Chosen:
-				s.item.ID = mint.Join(0, o.ChosenID())
+				s.Item.ID = mint.Join(0, o.ChosenID())
 			default:
-				if err := option.Apply(&s.item.Start, i, o); err != nil {
+				if err := option.Apply(&s.Item.Start, i, o); err != nil {
 					return err
 				}
 			}
@@ -60,12 +61,12 @@ func (s *submission) take(opts []SubmitOption) error {
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
 func (s *submission) validate(now time.Time) error {
-	if key := s.item.Key; key != nil {
-		if err := keyed(&s.item, *key); err != nil {
+	if key := s.Item.Key; key != nil {
+		if err := keyed(&s.Item, *key); err != nil {
 			return err
 		}
 	}
-	return valid.Start(&s.item.Start, now)
+	return valid.Start(&s.Item.Start, now)
 }
 
 // keyed gives an execution a key: one that debounces delays it.

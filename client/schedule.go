@@ -188,12 +188,12 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 			return nil, err
 		}
 		s := &scheduling{}
-		err = option.Over(&common.item.Start, func() error {
+		err = option.Over(&common.Item.Start, func() error {
 			for i, o := range opts {
 				if s.take(o) {
 					continue
 				}
-				if err := option.Apply(&common.item.Start, i, o); err != nil {
+				if err := option.Apply(&common.Item.Start, i, o); err != nil {
 					return err
 				}
 			}
@@ -203,11 +203,10 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 			return nil, err
 		}
 		common.digest = true // by which another input is told from the same one
-		filled, err := fill(common, def, in, 0)
-		if err != nil {
+		if err := fill(&common.Submission, common, def, in, 0); err != nil {
 			return nil, err
 		}
-		x := filled.Item
+		x := common.Item
 		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates()
 		s.definition.Item = schedule.Item{Start: x.Start, Digest: x.Digest}
 		return s, nil

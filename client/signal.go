@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -250,6 +251,9 @@ func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentS
 
 // chosen is the choice of a payload that is an answer, as the page's form names its signal; "" for any other payload.
 func chosen(payload []byte) string {
+	if !bytes.HasPrefix(bytes.TrimLeft(payload, " \t\r\n"), []byte{'{'}) { // not even an object
+		return ""
+	}
 	var answer struct {
 		Choice string `json:"choice"`
 	}

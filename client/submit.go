@@ -37,12 +37,12 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.link.Gates.Require(ctx, common.item.Gates()); err != nil {
+	if err := c.link.Gates.Require(ctx, common.Item.Gates()); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
-	sub, err := fill(common, def, in, 0)
-	if err != nil {
+	sub := &common.Submission
+	if err := fill(sub, common, def, in, 0); err != nil {
 		err = submitError(def, err)
 		span.Ended(err)
 		return nil, err
@@ -65,10 +65,10 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 
 // traced begins the span of a submission and lets its context travel with what is submitted.
 func (c *Client) traced(ctx context.Context, common *submission, count int) (context.Context, *tracing.Span) {
-	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.item.Namespace, Lane: common.item.Lane,
-		Kind: common.item.Kind, Count: count})
+	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.Item.Namespace, Lane: common.Item.Lane,
+		Kind: common.Item.Kind, Count: count})
 	if span != nil {
-		common.item.Tags = c.tracer.Tag(ctx, common.item.Tags)
+		common.Item.Tags = c.tracer.Tag(ctx, common.Item.Tags)
 	}
 	return ctx, span
 }
@@ -85,13 +85,13 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In,
 	opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
-	if err == nil && common.item.Key != nil {
+	if err == nil && common.Item.Key != nil {
 		err = fmt.Errorf("%w: every input would have the same key, use client.Keys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.link.Gates.Require(ctx, common.item.Gates()); err != nil {
+	if err := c.link.Gates.Require(ctx, common.Item.Gates()); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))
@@ -106,8 +106,8 @@ func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definit
 	items := make([]*coalesce.Entry, len(inputs))
 	var failed []error
 	for i, in := range inputs {
-		sub, err := fill(common, def, in, i)
-		if err != nil {
+		sub := &coalesce.Submission{Item: common.Item}
+		if err := fill(sub, common, def, in, i); err != nil {
 			failed = append(failed, &ItemError{Index: i, Err: submitError(def, err)})
 			continue
 		}
@@ -138,8 +138,8 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	if err := def.Err(); err != nil {
 		return nil, err
 	}
-	s := &submission{item: engine.NewExecution{Start: def.Info()}}
-	s.item.Namespace, s.item.Creator = c.cfg.Namespace, c.cfg.Creator
+	s := &submission{Submission: coalesce.Submission{Item: engine.NewExecution{Start: def.Info()}}}
+	s.Item.Namespace, s.Item.Creator = c.cfg.Namespace, c.cfg.Creator
 	if err := s.take(opts); err != nil {
 		return nil, err
 	}
@@ -149,17 +149,16 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	return s, nil
 }
 
-// fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
-func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In,
-	index int) (*coalesce.Submission, error) {
-	item := common.item
-	var err error
+// fill completes the submission of one input, which has what all have in common; nothing has been sent when it fails.
+func fill[In, Out any](sub *coalesce.Submission, common *submission, def *handler.Definition[In, Out], in In,
+	index int) (err error) {
+	item := &sub.Item
 	if common.keyFor != nil {
-		if err = keyed(&item, common.keyFor(index)); err == nil && item.Key.Debounce > 0 {
+		if err = keyed(item, common.keyFor(index)); err == nil && item.Key.Debounce > 0 {
 			err = valid.Start(&item.Start, time.Now()) // with the delay that the key brings
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if key := item.Key; common.digest || key != nil && !key.WhileActive && key.Debounce == 0 {
@@ -168,12 +167,13 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 		item.Payload, err = def.Payload(in)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		item.Payload = bytes.Clone(item.Payload)
 	}
-	return coalesce.NewSubmission(item), nil
+	sub.Measure()
+	return nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {

@@ -124,7 +124,8 @@ func (c *Coalescer) Submit(ctx context.Context, sub *Submission) (engine.Created
 		c.mu.Lock()
 	}
 	if alone && len(l.queue) == 0 { // nobody to join: no queue, no goroutine, the caller's own context
-		b := c.form(l, []*Entry{p})
+		p.self[0] = p
+		b := c.form(l, p.self[:])
 		c.mu.Unlock()
 		defer c.handOver(l)
 		c.send(ctx, b)

@@ -35,9 +35,10 @@ func newFor(life context.Context, f *storetest.Creator) *Coalescer {
 
 // sub is a plain submission as prepare would make it.
 func sub(payload string) *Submission {
-	return NewSubmission(engine.NewExecution{Start: flowfabric.Start{Namespace: "default", Lane: "default",
-		Kind: "k"}, Payload: []byte(payload),
-		Digest: payload})
+	s := &Submission{Item: engine.NewExecution{Start: flowfabric.Start{Namespace: "default", Lane: "default",
+		Kind: "k"}, Payload: []byte(payload), Digest: payload}}
+	s.Measure()
+	return s
 }
 
 func keyedSub(key, payload string) *Submission {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -64,11 +65,12 @@ func (c *Coalescer) begin(b batch) (sent []*Entry, items []engine.NewExecution) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.try.underWay = true
-	sent, items = make([]*Entry, 0, len(b.items)), make([]engine.NewExecution, 0, len(b.items))
-	for _, p := range b.items {
-		if !p.gone {
-			sent, items = append(sent, p), append(items, p.Sub.Item)
-		}
+	if sent = b.items; slices.ContainsFunc(sent, func(p *Entry) bool { return p.gone }) {
+		sent = slices.DeleteFunc(slices.Clone(sent), func(p *Entry) bool { return p.gone })
+	}
+	items = make([]engine.NewExecution, len(sent))
+	for i, p := range sent {
+		items[i] = p.Sub.Item
 	}
 	return sent, items
 }

@@ -14,9 +14,10 @@ type Submission struct {
 	Size int // bytes it adds to a create call, roughly
 }
 
-// NewSubmission makes a submission.
-func NewSubmission(item engine.NewExecution) *Submission {
-	s := &Submission{Item: item, Size: 256 + len(item.Payload)}
+// Measure fills in the size; the item is complete.
+func (s *Submission) Measure() {
+	item := &s.Item
+	s.Size = 256 + len(item.Payload)
 	for _, c := range item.Capabilities {
 		s.Size += len(c) + 1
 	}
@@ -26,16 +27,16 @@ func NewSubmission(item engine.NewExecution) *Submission {
 	for k, v := range item.Tags {
 		s.Size += len(k) + len(v) + 16
 	}
-	return s
 }
 
 // Entry is one submit; everything but Sub is guarded by Coalescer.mu until it is answered. Created or Err is its
 // answer.
 type Entry struct {
 	Sub     *Submission
-	sent    bool // its id is final and its call may have been made
-	gone    bool // the caller left before it was sent, or while it was certain that nothing had been
-	try     *try // of its batch; nil before it is sent
+	self    [1]*Entry // a list of itself alone
+	sent    bool      // its id is final and its call may have been made
+	gone    bool      // the caller left before it was sent, or while it was certain that nothing had been
+	try     *try      // of its batch; nil before it is sent
 	done    chan struct{}
 	Created engine.Created
 	Err     error

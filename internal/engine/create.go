@@ -96,13 +96,14 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 // appendItems adds new executions as the server reads them: of each row of alike ones what they have in common and
 // how many there are, then three arguments for each. It makes no list of rows first, because every submission does it.
 func appendItems(args []string, n int, item func(i int) *NewExecution) []string {
+	words := make(words, 0, uuidWords*n)
 	for from, upto := 0, 0; from < n; from = upto {
 		var start wire.Start
 		upto, start = startOf(from, n, item)
 		args = append(start.Append(args), strconv.Itoa(upto-from))
 		for i := from; i < upto; i++ {
 			x := item(i)
-			args = append(args, x.slot(), x.Digest, rueidis.BinaryString(x.Payload))
+			args = append(args, x.slot(&words), x.Digest, rueidis.BinaryString(x.Payload))
 		}
 	}
 	return args
@@ -130,8 +131,8 @@ func whole(d time.Duration) time.Duration {
 }
 
 // slot is the id of an item, with its key if it has one.
-func (x *NewExecution) slot() string {
-	id := ids.UUID(x.ID).String()
+func (x *NewExecution) slot(words *words) string {
+	id := words.uuid(ids.UUID(x.ID))
 	if x.KeyID == uuid.Nil {
 		return id
 	}
