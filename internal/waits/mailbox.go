@@ -31,9 +31,9 @@ func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer 
 	if p.ended {
 		return "", nil, fmt.Errorf("%w: the handler has returned", denied.TaskConsumed)
 	}
-	p.counts[mailbox]++
+	put(&p.counts, mailbox, p.counts[mailbox]+1)
 	name = engine.ReceiptName(mailbox, p.counts[mailbox])
-	p.asked[waitName(name)] = true
+	put(&p.asked, waitName(name), true)
 	answer, err = p.answer(name)
 	return name, answer, err
 }
@@ -69,7 +69,7 @@ func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
 	if recorded {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.took[name] = receipt{Receipt: r}
+		put(&p.took, name, receipt{Receipt: r})
 	}
 	return r.Messages, r.Why, nil
 }

@@ -71,22 +71,27 @@ type Run struct {
 
 // New reads what the claim brought.
 func New(cfg Config) *Run {
-	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{},
-		opened: map[string]engine.Opened{}, closed: map[flowfabric.UUID]bool{}, asked: map[string]bool{},
-		took: map[string]receipt{}, counts: map[string]int{}, last: cfg.Claim.Resume,
-		ended: cfg.Ended}
+	p := &Run{cfg: cfg, last: cfg.Claim.Resume, ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
-			p.answers[wait] = value
+			put(&p.answers, wait, value)
 		} else if receipt, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
-			p.took[receipt] = keptReceipt(value)
+			put(&p.took, receipt, keptReceipt(value))
 		} else if key, ok := strings.CutPrefix(name, engine.StepWaitpoint); ok {
 			if w, err := engine.DecodeOpened(value); err == nil { // else Pending is refused by the server, and says so
-				p.opened[key] = w
+				put(&p.opened, key, w)
 			}
 		}
 	}
 	return p
+}
+
+// put makes an entry of a map that is made with the first: a run has few of them.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }
 
 // Begin opens a run: names may be used again.
@@ -111,7 +116,7 @@ func (p *Run) Resumed(r suspend.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last != nil && p.last.Name != "" { // the server keeps it as a step, which only the next claim would bring
-		p.told[p.last.Name] = *p.last
+		put(&p.told, p.last.Name, *p.last)
 	}
 	p.last = &r
 }
@@ -183,7 +188,7 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)",
 			flowfabric.ErrInvalidInput, name)
 	}
-	p.asked[waitName(name)] = true
+	put(&p.asked, waitName(name), true)
 	return p.answer(name)
 }
 
@@ -282,7 +287,7 @@ func (p *Run) Close(ctx context.Context, key string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.Closed = true
-	p.opened[key] = w
+	put(&p.opened, key, w)
 	return nil
 }
 
@@ -290,7 +295,7 @@ func (p *Run) Close(ctx context.Context, key string) error {
 func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
 	p.mu.Lock()
 	w, ok := p.opened[key]
-	p.asked[pendingName(key)] = true
+	put(&p.asked, pendingName(key), true)
 	ended := p.ended
 	p.mu.Unlock()
 	switch {
@@ -307,7 +312,7 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.opened[key] = w
+	put(&p.opened, key, w)
 	return w, nil
 }
 
@@ -359,7 +364,7 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, known := range p.opened {
-		p.closed[known.ID] = !open[known.ID]
+		put(&p.closed, known.ID, !open[known.ID])
 	}
 	if open[w.ID] {
 		return suspend.Token{}, missing
