@@ -105,6 +105,7 @@ func (c *completer) next(q *completions, answered []completion) []completion {
 	q.spare = answered[:0]
 	if len(q.waiting) == 0 {
 		q.busy = false
+		q.waiting, q.spare = q.spare, nil
 		return nil
 	}
 	return q.take()
