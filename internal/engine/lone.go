@@ -100,14 +100,12 @@ func (l *lone) end() { l.calls.Add(-1) }
 // other way leads out of a read; that and any failure make it be dropped.
 func (l *lone) do(ctx context.Context, c *loneClient, command rueidis.Completed) rueidis.RedisResult {
 	bounded := ctx
-	if ctx.Done() != nil {
-		if _, limited := ctx.Deadline(); !limited {
-			bounded = context.Background()
-		}
-		c.began(ctx)
+	if _, limited := ctx.Deadline(); !limited {
+		bounded = context.Background()
 	}
+	c.began(ctx)
 	answer := c.Do(bounded, command)
-	if ctx.Done() != nil && c.over() || answer.NonRedisError() != nil {
+	if c.over() || answer.NonRedisError() != nil {
 		l.drop(c)
 		if err := ctx.Err(); err != nil && answer.NonRedisError() != nil {
 			return rueidis.NewErrorResult(err)

@@ -82,10 +82,14 @@ func (k *Keeper) Claim(ctx context.Context, req engine.ClaimRequest) (Reply, err
 	p := k.partition(req.Partition)
 	select {
 	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return Reply{}, context.Cause(ctx)
+	default: // only who has to wait asks the context for a channel
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return Reply{}, context.Cause(ctx)
+		}
 	}
+	defer func() { <-p.turn }()
 	reply, err := k.claim(ctx, p, req)
 	if sessionDied(err) {
 		reply, err = k.claim(ctx, p, req)

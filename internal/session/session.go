@@ -119,8 +119,8 @@ func (s *Session) Round(p *source.Partition, n int, start func(held []*keeper.He
 
 // claim makes one claim. again asks for another one, after [source.Source.Declare].
 func (s *Session) claim(p *source.Partition, n int) (held []*keeper.Held, again bool, err error) {
-	ctx, cancel := context.WithTimeout(s.cfg.Context, claimTimeout)
-	defer cancel()
+	ctx := limit(s.cfg.Context, claimTimeout)
+	defer ctx.cancel()
 	began, forWork := time.Now(), p.Subscribed()
 	reply, err := s.Keeper.Claim(ctx, p.Request(n, p.Waits()))
 	s.cfg.OnClaim(len(reply.Held), forWork, time.Since(began), err)
@@ -133,8 +133,8 @@ func (s *Session) claim(p *source.Partition, n int) (held []*keeper.Held, again 
 func (s *Session) ClaimWith(p *source.Partition, n int, registered bool,
 	call func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)) (
 	held []*keeper.Held, made bool, err error) {
-	ctx, cancel := context.WithTimeout(s.cfg.Context, claimTimeout)
-	defer cancel()
+	ctx := limit(s.cfg.Context, claimTimeout)
+	defer ctx.cancel()
 	began := time.Now()
 	reply, made, err := s.Keeper.ClaimWith(ctx, p.Request(n, !registered), call)
 	if !made {
