@@ -10,22 +10,25 @@ import (
 // perJob are bounds of what a job may cost in counts, which load does not change, but through the size of batches: a
 // worker or client that is kept from running makes smaller ones. Hence the least of all rounds is judged, and bounds
 // lie between what is usual and what it would be without batches: without those, drain makes 2 calls and 25 commands
-// a job, lifecycle 3 and 36. Objects are those of the whole process; twice the usual number is a copy, a closure or a
-// log record too many on every job.
+// a job, lifecycle 3 and 36. Objects are those of the whole process, a third more than usual: that is a copy, a closure
+// or a log record too many on every job. A job at a time shows what a call costs that is made for one.
 var perJob = []struct {
 	scenario, variant      string
 	calls, commands, alloc float64 // at most
 }{
-	{"submit", "one goroutine", 1.1, 13, 24},   // usual: 1, 11, 12
-	{"submit", "32 goroutines", 0.5, 8, 24},    // 0.04, 3.3, 11: one call for all that wait
-	{"submit", "batches of 1000", 0.05, 4, 20}, // 0.01, 3.1, 9: calls of 100
-	{"drain", "", 1, 16, 48},                   // 0.14, 7.2, 22: claims and settles in batches
-	{"drain", "bytes", 1, 16, 44},              // 0.14, 7.2, 18
-	{"lifecycle", "", 1.5, 24, 70},             // 0.2, 10.6, 31
+	{"submit", "one goroutine", 1.1, 13, 16},   // usual: 1, 10, 11.7
+	{"submit", "32 goroutines", 0.5, 8, 12},    // 0.04, 0.4, 8.8: one call for all that wait
+	{"submit", "batches of 1000", 0.05, 4, 10}, // 0.01, 0.1, 7.2: calls of 100
+	{"drain", "", 1, 16, 22},                   // 0.07, 1.7, 14.5: claims and settles in batches
+	{"drain", "bytes", 1, 16, 16},              // 0.06, 1.7, 10.3
+	{"lifecycle", "", 1.5, 24, 38},             // 0.2, 3.1, 26
+	{"latency", "", 4.5, 60, 48},               // 3.1, 38, 37
+	{"suspend", "", 4.5, 60, 105},              // 3, 41, 82: a signal, and the rest of the job
 }
 
 func TestJobsStayCheap(t *testing.T) {
-	d, _ := measured(t, strings.Fields("-scenarios submit,drain,lifecycle -n 2000 -rounds 3 -partitions 4 -c 32")...)
+	d, _ := measured(t, strings.Fields("-scenarios submit,drain,lifecycle,latency,suspend -n 2000 -samples 100 "+
+		"-rounds 3 -partitions 4 -c 32 -settle 100ms")...)
 	for _, want := range perJob {
 		seen := false
 		for _, r := range d.Results {
