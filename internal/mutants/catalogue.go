@@ -513,7 +513,7 @@ var goBugs = []Bug{
 		New: `	return pageOf(after, frames, meta), nil`,
 		By:  in("internal/framelog", "TestReadPassesOver")},
 	{Name: "mailbox: a run forgets what it received under its hold", In: "internal/waits.Run.Take",
-		Old: `		p.took[name] = receipt{Receipt: r}`,
+		Old: `		put(&p.took, name, receipt{Receipt: r})`,
 		New: ``,
 		By:  in("internal/waits", "^TestReceive")},
 	{Name: "mailbox: the end of a wait is not recorded", In: "handler.Task.receive",
