@@ -41,9 +41,9 @@ func (w *env) lists(what string, id flowfabric.ExecutionID, want ...string) {
 	sameList(w, what, w.listed(id), want...)
 }
 
-// logOfSteps is the hash beside the values of the steps.
+// logOfSteps is what is told of each step beside its value.
 func (w *env) logOfSteps(id flowfabric.ExecutionID) map[string]string {
-	return w.hash(w.k.StepLog(ids.UUID(id)))
+	return w.dump().Hashes[":kl:"+ids.UUID(id).String()]
 }
 
 // What people are told of the durable steps of an execution.
@@ -150,7 +150,7 @@ var stepScenarios = []scenario{
 		same(w, "opened", len(w.listed(id)), 2)
 		_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, gone.ID)
 		w.no(err)
-		value := w.hash(w.k.Steps(ids.UUID(id)))[engine.StepWaitpoint+"draft"]
+		value := w.dump().Hashes[":k:"+ids.UUID(id).String()][engine.StepWaitpoint+"draft"]
 		draft := fmt.Sprint("waitpoint draft 1 0s ", len(value))
 		closed := fmt.Sprint("waitpoint gone 1 0s ",
 			len(value)-len(" 1795572156615")-len("draft")+len(" 0")+len("gone"))

@@ -344,8 +344,8 @@ var boundScenarios = []scenario{
 			slices.Sort(found)
 			return found
 		}
-		sameList(w, "while it waits", mine(), ":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":kl:", ":t:", ":u:",
-			":um:", ":us:", ":x:")
+		sameList(w, "while it waits", mine(), ":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":t:", ":u:", ":um:", ":us:",
+			":x:")
 		w.signal(id, m, "on", waitwords.EffectSatisfied)
 		f = k.one(id).Fence
 		again := w.stopped(f, awaiting("again"), waitFor(names(1, 2, "go", "on"), minted("wp again")),

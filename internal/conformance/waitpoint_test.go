@@ -139,6 +139,40 @@ var waitpointScenarios = []scenario{
 		_, _, err := w.e.ReadSignals(w.ctx, id, first.ID, 0)
 		w.is(err, denied.NoWaitpoint)
 	}},
+	{name: "steps outlive the waitpoints that they record, also those that are forgotten", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		f := c.Fence
+		w.quiet = true
+		for i := range 160 {
+			m := minted("k" + strconv.Itoa(i))
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "n"+strconv.Itoa(i), m, time.Hour)
+			w.no(err)
+			w.advance(time.Millisecond)
+			_, err = w.e.CloseWaitpoint(w.ctx, f, m.ID)
+			w.no(err)
+		}
+		w.quiet = false
+		w.check()
+		own, left := len(w.hash(w.k.Steps(ids.UUID(f.Execution)))), len(w.record(f.Execution).Waitpoints)
+		if own < 32 || own+left != 160 {
+			w.Fatalf("%d steps have keys of their own, %d waitpoints are remembered", own, left)
+		}
+		w.all("all are told of", eq(len(w.listed(f.Execution)), 160), eq(len(w.logOfSteps(f.Execution)), 160))
+		anew := minted("anew")
+		o, err := w.e.CreatePendingWaitpoint(w.ctx, f, "n0", anew, time.Hour)
+		w.no(err)
+		w.check()
+		same(w, "the name of a forgotten one is free", o.ID, anew.ID)
+		w.release(f)
+		steps := k.one(f.Execution).Steps
+		same(w, "steps that a claim brings", len(steps), 160)
+		for name, value := range steps {
+			o, err := engine.DecodeOpened(value)
+			w.no(err)
+			same(w, name, o.Closed, o.ID != anew.ID)
+		}
+	}},
 	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *env) {
 		w.seed()
 		id := w.create(retries(0))
@@ -334,8 +368,8 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 			w.all(name+" is the same", eq(o.ID, m.ID), eq(o.Closed, false))
 		}
-		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(ids.UUID(f.Execution)))[engine.StepWaitpoint+"c"],
-			" ")[3], "0")
+		steps := w.dump().Hashes[":k:"+ids.UUID(f.Execution).String()]
+		same(w, "its step says so", strings.Split(steps[engine.StepWaitpoint+"c"], " ")[3], "0")
 		for range 2 {
 			already, err := w.e.CloseWaitpoint(w.ctx, f, all["c"].ID)
 			w.no(err)

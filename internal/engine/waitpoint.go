@@ -35,7 +35,7 @@ type Opened struct {
 	Key       string
 	Kid       string
 	Nonce     string
-	ExpiresAt time.Time // of a pending one
+	ExpiresAt time.Time // of a pending one; of one that is waited on, the end of the wait
 	Closed    bool      // the handler has closed it
 }
 

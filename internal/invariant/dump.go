@@ -273,13 +273,13 @@ func (d *Dump) waits(rest, text string) {
 	if len(w.Waitpoints) > 0 {
 		d.Waitpoints[id] = w.Waitpoints
 	}
-	if len(w.Signals) > 0 || w.Suspension["ts"] != "" {
+	if len(w.Signals) > 0 || len(w.Steps) > 0 || w.Suspension["ts"] != "" {
 		d.inside[id] = w
 	}
 }
 
 // unfold files the signals that executions have in their waits as if they had keys of their own, as more or larger
-// ones have.
+// ones have, and the steps that record waitpoints among the others.
 func (d *Dump) unfold() {
 	put := func(key, field, value string) {
 		if d.Hashes[key] == nil {
@@ -291,6 +291,15 @@ func (d *Dump) unfold() {
 		u, size := w.Suspension, 0
 		if text := u["ts"]; text != "" {
 			put(":um:"+id, u["id"], text)
+		}
+		for waitpoint := range w.Steps {
+			name, value, log, ok := w.Step(waitpoint)
+			if _, twice := d.Hashes[":k:"+id][name]; !ok || twice {
+				d.Strange = append(d.Strange, ":u:"+id+" has a step "+name+" of waitpoint "+waitpoint)
+				continue
+			}
+			put(":k:"+id, name, value)
+			put(":kl:"+id, name, log)
 		}
 		for _, s := range w.Signals {
 			size += len(s.Text)

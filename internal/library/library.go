@@ -27,10 +27,10 @@ const Revision = 1
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "wait_record", "group", "links", "publish", "policy", "trail",
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "budget", "quota", "feed", "graph", "core",
-	"steps", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
-	"signals", "waitpoint", "mailbox", "wait_others", "wait_children", "condition", "suspension", "delivery", "keyed",
-	"purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay", "merge",
-	"claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners",
+	"history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
+	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "delivery",
+	"keyed", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay",
+	"merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners",
 	"audit_members",
 }
 

@@ -35,7 +35,13 @@ func TestWaitsTwins(t *testing.T) {
 		end
 		function wait_record.load(text)
 			local w = wait_record.decode(text)
-			for id, text in pairs(w.points) do w.points[id] = waitpoint.whole(text, w.u) end
+			w.steps, w.told = {}, {}
+			for id, text in pairs(w.points) do
+				local p = waitpoint.decode(text, w.u)
+				w.points[id], w.steps[id] = waitpoint.whole(text, w.u), p.step
+				local name, value, log = waitpoint.step(id, p)
+				w.told[id] = name and name .. '|' .. value .. '|' .. log
+			end
 			return w
 		end`); err != nil {
 		t.Fatal(err)
@@ -60,7 +66,8 @@ func TestWaitsTwins(t *testing.T) {
 		"to": "timeout_at", "bh": "behaviour", "c": "condition", "wp": "waitpoints"} {
 		long[k], short[v] = v, k
 	}
-	source := read("lib/wait_record.lua")
+	_, source, _ := strings.Cut(read("lib/wait_record.lua"), "\nlocal stored = {\n")
+	source, _, _ = strings.Cut(source, "\n}\n")
 	for _, m := range regexp.MustCompile(`(?m)^  (\w+) = '(\w+)',`).FindAllStringSubmatch(source, -1) {
 		long[m[2]], short[m[1]] = m[1], m[2]
 	}
@@ -69,9 +76,18 @@ func TestWaitsTwins(t *testing.T) {
 	ordinary, conditions := []string{"1", "x y", "170", "-"}, []string{"L\x1f1\x1f1\x1f", "C\x1f1\x1e\x1f", "O"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		w := record.Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
+		w := record.Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{},
+			Steps: map[string]string{}}
 		for range r.IntN(12) {
 			w.Suspension[strings.Fields("rc ho cr to bh n1 n2 gn gm")[r.IntN(9)]] = ordinary[r.IntN(len(ordinary))]
+		}
+		if r.IntN(2) == 0 {
+			w.Suspension["rc"] = strings.Fields("waiting_for_signal waiting_for_approval waiting_for_callback " +
+				"waiting_for_tool_result waiting_for_operator_review manual_pause step_boundary paused_by_policy " +
+				"paused_by_budget waiting_for_children")[r.IntN(10)]
+			w.Suspension["bh"] = strings.Fields("fail cancel expire auto_resume auto_resume_with_timeout_signal " +
+				"auto_resume_open escalate")[r.IntN(7)]
+			w.Suspension["cr"] = "2700" // some waitpoints were created before
 		}
 		if r.IntN(3) > 0 {
 			w.Suspension["id"], w.Suspension["c"] = "suspension", conditions[r.IntN(3)]
@@ -86,6 +102,9 @@ func TestWaitsTwins(t *testing.T) {
 			id := fmt.Sprintf("%036d", r.IntN(99))
 			ids = append(ids, id)
 			w.Waitpoints[id] = point(r, w.Suspension)
+			if r.IntN(2) == 0 {
+				w.Steps[id] = []string{"1 2", "3 40 a name", "1 1  x"}[r.IntN(3)]
+			}
 		}
 		if r.IntN(2) == 0 {
 			w.Suspension["wp"] = strings.Join(append(ids, strings.Fields("id-gone")[:r.IntN(2)]...), ",")
@@ -102,10 +121,18 @@ func TestWaitsTwins(t *testing.T) {
 		stored := l.NewTable()
 		stored.RawSetString("signals", signals)
 		stored.RawSetString("u", table(w.Suspension, long))
-		stored.RawSetString("points", table(w.Waitpoints, nil))
+		points := map[string]string{}
+		for id, text := range w.Waitpoints {
+			p := strings.Split(text, "\x1f")
+			if w.Steps[id] != "" {
+				p[5] += " " + w.Steps[id]
+			}
+			points[id] = strings.Join(p, "\x1f")
+		}
+		stored.RawSetString("points", table(points, nil))
 		same := func(what string, got record.Waits) {
 			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) ||
-				!slices.Equal(got.Signals, w.Signals) {
+				!maps.Equal(got.Steps, w.Steps) || !slices.Equal(got.Signals, w.Signals) {
 				t.Fatalf("seed %d: %s %q, want %q", seed, what, got, w)
 			}
 		}
@@ -121,7 +148,17 @@ func TestWaitsTwins(t *testing.T) {
 				})
 				return out
 			}
-			out := record.Waits{Suspension: fields("u", short), Waitpoints: fields("points", nil)}
+			out := record.Waits{Suspension: fields("u", short), Waitpoints: fields("points", nil),
+				Steps: fields("steps", nil)}
+			told := map[string]string{}
+			for id := range w.Waitpoints {
+				if name, value, log, ok := w.Step(id); ok {
+					told[id] = name + "|" + value + "|" + log
+				}
+			}
+			if got := fields("told", nil); !maps.Equal(got, told) {
+				t.Fatalf("seed %d: Lua tells of steps %q, Go %q", seed, got, told)
+			}
 			if list, ok := decoded.RawGetString("signals").(*vm.LTable); ok {
 				list.ForEach(func(_, v vm.LValue) {
 					g := v.(*vm.LTable)
@@ -139,9 +176,11 @@ func TestWaitsTwins(t *testing.T) {
 // point is a waitpoint in any state, which has some times in common with its suspension, if it has one.
 func point(r *rand.Rand, u map[string]string) string {
 	any := func(values ...string) string { return values[r.IntN(len(values))] }
-	p := []string{any("p", "a", "c", "x"), any("k", "a key"), "kid", "digest", "nonce", any("7", u["cr"]),
+	created, _, _ := strings.Cut(u["cr"], " ") // an instant has no blank
+	p := []string{any("p", "a", "c", "x"), any("k", "a key"), "kid", "digest", "nonce", any("7", created),
 		any("", "7", u["cr"]), any("", "8", u["to"]), any("", "other", u["id"])}
-	p = append(p, any("0", "3"), any("0", "1"), any("", "5"), any("", "6"), any("", "resumed"), any("0", "12"))
+	p = append(p, any("0", "3"), any("0", "1"), any("", "5"), any("", "6"), any("", "resumed", "proactive_close"),
+		any("0", "12"))
 	if p[9] == "0" && p[12] == "" {
 		copy(p[9:], []string{"0", "0", "", "", "", "0"})
 	}

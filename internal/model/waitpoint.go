@@ -87,6 +87,17 @@ func (x *Execution) put(w Waitpoint) {
 		x.Points = map[string]Waitpoint{}
 	}
 	x.Points[w.ID] = w
+	if name := x.handed(w.ID); name != "" { // it says until when signals are awaited, and for ever without a limit
+		parts, until := strings.SplitN(x.Steps[name], " ", 5), int64(9999999999999)
+		if w.Expires != 0 {
+			until = w.Expires
+		}
+		if parts[3] != "0" {
+			parts[3] = number(until)
+		}
+		x.Steps = maps.Clone(x.Steps)
+		x.Steps[name] = strings.Join(parts, " ")
+	}
 }
 
 // shutPoint ends a waitpoint for good.

@@ -80,6 +80,9 @@ func Decode(text string) (Record, error) {
 		}
 		r.Fields[name] = meaning(value)
 	}
+	if op, slot, ok := strings.Cut(r.Fields["lr"], ",,,"); ok && len(op) == 1 {
+		r.Fields["lr"] = strings.Join([]string{op, list[3], list[4], slot}, ",")
+	}
 	size, err := r.inline("in")
 	if err != nil {
 		return Record{}, err

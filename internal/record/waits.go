@@ -12,7 +12,8 @@ import (
 type Waits struct {
 	Suspension map[string]string
 	Waitpoints map[string]string
-	Signals    []Signal // those that have no keys of their own, in the order in which they came
+	Steps      map[string]string // what records a waitpoint, by its id: attempt, number and maybe name of the step
+	Signals    []Signal          // those that have no keys of their own, in the order in which they came
 }
 
 // Signal is one of them: until when, ms, a repeat of it is known, and its parts as lua/lib/signals.lua joins them.
@@ -23,12 +24,27 @@ var (
 	waitUnescape = strings.NewReplacer("\x1be", "\x1b", "\x1bf", "\x1c", "\x1bg", "\x1d")
 )
 
+// unit joins the parts of a waitpoint; one of them is when it was created.
+const (
+	unit        = "\x1f"
+	createdPart = 5
+)
+
+// reasons and behaviours are stored as letters.
+var (
+	reasons = map[string]string{"s": "waiting_for_signal", "a": "waiting_for_approval", "c": "waiting_for_callback",
+		"t": "waiting_for_tool_result", "o": "waiting_for_operator_review", "m": "manual_pause", "b": "step_boundary",
+		"p": "paused_by_policy", "u": "paused_by_budget", "k": "waiting_for_children"}
+	behaviours = map[string]string{"f": "fail", "c": "cancel", "x": "expire", "r": "auto_resume",
+		"t": "auto_resume_with_timeout_signal", "o": "auto_resume_open", "e": "escalate"}
+)
+
 // placed are the fields of a suspension that have a place instead of a name.
 var placed = []string{"id", "nm", "rc", "ho", "cr", "to", "bh", "c", "wp"}
 
 // DecodeWaits reads what lua/lib/wait_record.lua wrote. A part that is nothing of the kind is left out, as there.
 func DecodeWaits(text string) Waits {
-	w := Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
+	w := Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}, Steps: map[string]string{}}
 	text, signals, _ := strings.Cut(text, "\x1c\x1c")
 	for signals != "" {
 		p := strings.SplitN(signals, " ", 3)
@@ -57,6 +73,11 @@ func DecodeWaits(text string) Waits {
 			}
 		}
 	}
+	for field, words := range map[string]map[string]string{"rc": reasons, "bh": behaviours} {
+		if word, ok := words[w.Suspension[field]]; ok {
+			w.Suspension[field] = word
+		}
+	}
 	if n, ok := strings.CutPrefix(w.Suspension["wp"], "*"); ok {
 		listed, _ := strconv.Atoi(n)
 		w.Suspension["wp"] = strings.Join(order[:max(0, min(listed, len(order)))], ",")
@@ -65,9 +86,33 @@ func DecodeWaits(text string) Waits {
 		delete(w.Suspension, "wp")
 	}
 	for id, point := range w.Waitpoints {
+		if p := strings.Split(point, unit); len(p) > createdPart {
+			if created, step, ok := strings.Cut(p[createdPart], " "); ok {
+				p[createdPart], w.Steps[id] = created, step
+				point = strings.Join(p, unit)
+			}
+		}
 		w.Waitpoints[id] = whole(point, w.Suspension)
 	}
 	return w
+}
+
+// Step is what the step of a waitpoint is called, its value, and what the log of steps says of it; ok is false if
+// nothing records it.
+func (w Waits) Step(id string) (name, value, log string, ok bool) {
+	p := strings.Split(w.Waitpoints[id], unit)
+	words := strings.SplitN(w.Steps[id], " ", 3)
+	if len(p) < 15 || len(words) < 2 {
+		return "", "", "", false
+	}
+	if words = append(words, p[1]); p[7] == "" {
+		p[7] = "9999999999999"
+	}
+	if p[13] == "proactive_close" {
+		p[7] = "0"
+	}
+	return "\x1fw:" + words[2], strings.Join([]string{id, p[2], p[4], p[7], p[1]}, " "),
+		words[0] + " " + p[createdPart] + " 0 " + words[1], true
 }
 
 // whole is a waitpoint with what it has in common with its suspension, and what one that got no signal leaves out.
@@ -75,8 +120,14 @@ func whole(point string, u map[string]string) string {
 	p := strings.Split(point, "\x1f")
 	if len(p) >= 9 {
 		for i, field := range map[int]string{5: "cr", 6: "cr", 7: "to", 8: "id"} {
-			if p[i] == "=" {
+			before, ok := strings.CutPrefix(p[i], "=")
+			if ok {
 				p[i] = u[field]
+			}
+			ms, err := strconv.ParseInt(before, 10, 64)
+			since, wrong := strconv.ParseInt(u[field], 10, 64)
+			if ok && err == nil && wrong == nil {
+				p[i] = strconv.FormatInt(since-ms, 10)
 			}
 		}
 	}
@@ -103,7 +154,12 @@ func (w Waits) Encode() string {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Waitpoints)) {
-		b.WriteString("\x1c" + id + "\x1f" + w.Waitpoints[id])
+		point := w.Waitpoints[id]
+		if p := strings.Split(point, unit); w.Steps[id] != "" && len(p) > createdPart {
+			p[createdPart] += " " + w.Steps[id]
+			point = strings.Join(p, unit)
+		}
+		b.WriteString("\x1c" + id + unit + point)
 	}
 	if len(w.Signals) > 0 {
 		b.WriteString("\x1c\x1c")

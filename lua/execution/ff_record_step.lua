@@ -21,7 +21,7 @@ local function ff_record_step(ctx, q)
   end
   local total = tonumber(c.step_bytes or '0') + #value + #name
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if c.step_bytes and redis.call('HLEN', key) >= 1000 then
+  if c.step_bytes and steps.full(ctx, f.id) then
     return reply.err('step_limit_exceeded', 'steps: at most 1000')
   end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))

@@ -364,7 +364,7 @@ end
 -- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
 local function describe(ctx, id, c, q, room, out)
   local r, attempt = ctx.r, core.attempt(c)
-  local sequence, kind, input, steps, resume = '0', c.attempt_type, '0', '0', '0'
+  local sequence, kind, input, known, resume = '0', c.attempt_type, '0', '0', '0'
   if c.frames_attempt == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.resumed_epoch and c.resumed_epoch == c.epoch then kind = 'resumed' end
   if c.links then kind = kind .. '/' .. string.match(c.links, '^%d+') end
@@ -377,9 +377,9 @@ local function describe(ctx, id, c, q, room, out)
     input = payload and '1' or '2'
   end
   if c.step_bytes then
-    steps = '2'
+    known = '2'
     if tonumber(c.step_bytes) <= room.bytes then
-      steps, room.bytes = '1', room.bytes - tonumber(c.step_bytes)
+      known, room.bytes = '1', room.bytes - tonumber(c.step_bytes)
     end
   end
   if c.resume_bytes then
@@ -392,11 +392,11 @@ local function describe(ctx, id, c, q, room, out)
     ' ' .. (c.priority or '0') ..
       ' ' .. c.created_at .. ' ' .. c.claimed_at .. ' ' .. (c.retries or '0') .. ' ' .. (c.reclaims or '0') .. ' ' ..
       left(ctx, c.attempt_deadline) .. ' ' .. left(ctx, c.deadline) ..
-      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.has_tags or '0') .. ' ' .. steps .. ' ' .. resume
+      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.has_tags or '0') .. ' ' .. known .. ' ' .. resume
   local at, member = #out, nil
   if payload then out[#out + 1] = payload end
   if c.has_tags then reply.add(out, redis.call('HGETALL', keys.tags(r, id)), 2) end
-  if steps == '1' then reply.add(out, redis.call('HGETALL', keys.steps(r, id)), 2) end
+  if known == '1' then reply.add(out, steps.of(ctx, id), 2) end
   if c.flow then
     local flag, list = inputs(ctx, id, c.has_inputs and c.upstreams, room)
     out[at] = out[at] .. ' ' .. flag

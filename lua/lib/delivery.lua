@@ -82,9 +82,8 @@ local function state(ctx, id, u, nodes)
   return s
 end
 
--- number is the place of a waitpoint in its suspension.
-local function number(u, wid)
-  local list = suspension.list(u)
+-- number is the place of a waitpoint in the list of its suspension.
+local function number(list, wid)
   for i = 1, #list do
     if list[i] == wid then return i end
   end
@@ -94,12 +93,13 @@ end
 -- evaluate delivers to an active waitpoint.
 local function evaluate(ctx, c, id, wid, w, g)
   local u = suspension.read(ctx, id)
-  local at = core.suspended(c) and not u.closed_at and w.suspension == u.id and number(u, wid)
+  local list = suspension.list(u)
+  local at = core.suspended(c) and not u.closed_at and w.suspension == u.id and number(list, wid)
   if not at then return reply.err('waitpoint_closed', 'superseded', w.closed) end
   if tonumber(u.signals or '0') >= most_signals then
     return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000')
   end
-  local nodes = condition.parse(u.condition, #suspension.list(u))
+  local nodes = condition.parse(u.condition, #list)
   if not nodes then return reply.err('corrupt', 'condition') end
   local s = state(ctx, id, u, nodes)
   local effect, added, fits = condition.take(s, nodes, at, g)

@@ -39,7 +39,7 @@ local layout = {
   'failure_category', 'fc',
   'cancelled_by', 'cb', -- the person or token, if it was named
   'cancel_source', 'cs', -- operator_override, owner (the session names it), flow_cascade or system_timeout_policy
-  'last_release', 'lr', -- op,epoch,attempt,slot
+  'last_release', 'lr', -- op,epoch,attempt,slot; an epoch and an attempt that are not stored are the record's own
   'replay_request', 'rq', -- the last one
   'revoke_request', 'rv', -- the last one
   'deadline_span', 'ds', -- the original one
@@ -142,6 +142,10 @@ function record.decode(text)
         return { damaged = 'field ' .. field .. ' is no number' }
       end
       c[field] = unescape(value)
+    end
+    local release = c.last_release
+    if release and string.find(release, '^%l,,,') then
+      c.last_release = string.sub(release, 1, 2) .. epoch .. ',' .. attempt .. string.sub(release, 4)
     end
   end
   return c
@@ -454,15 +458,18 @@ function record.move(ctx, id, code, fields)
   local text = record.text(ctx, id)
   local first, from = string.find(text, ' ', 1, true), string.match(text, words)
   local line = string.find(text, '\n', from, true)
-  local named = string.sub(text, from, line - 1)
+  local named, added = string.sub(text, from, line - 1), ''
   if not stored.flow then learn() end
   for field, value in pairs(fields) do
     local name = ' ' .. stored[field] .. '='
-    local a, b = string.find(named, name .. '%S+')
-    if a then named = string.sub(named, 1, a - 1) .. string.sub(named, b + 1) end
-    if value then named = named .. name .. escape(value) end
+    if named ~= '' then
+      local a = string.find(named, name, 1, true)
+      local b = a and string.find(named, ' ', a + 1, true)
+      if a then named = string.sub(named, 1, a - 1) .. (b and string.sub(named, b) or '') end
+    end
+    if value then added = added .. name .. escape(value) end
   end
-  record.splice(ctx, id, code .. string.sub(text, first, from - 1) .. named .. string.sub(text, line))
+  record.splice(ctx, id, code .. string.sub(text, first, from - 1) .. named .. added .. string.sub(text, line))
   ctx.cache.records[id] = nil
 end
 

@@ -29,7 +29,7 @@ end
 -- children of which one did not succeed, and may have been replayed since.
 local function stale(ctx, id, name)
   local prefix = string.sub(name, 1, 3)
-  if prefix == '\31w:' then return true end
+  if prefix == waitpoint.prefix then return true end
   if prefix ~= '\31c:' then return false end
   local outcomes = pack.split(redis.call('HGET', keys.steps(ctx.r, id), name) or '', '\31')
   for i = 1, #outcomes do
@@ -41,10 +41,8 @@ end
 -- forget drops some of the steps.
 local function forget(ctx, c, id, gone)
   if #gone == 0 then return end
-  local key, bytes = keys.steps(ctx.r, id), tonumber(c.step_bytes)
-  for i = 1, #gone do bytes = bytes - #gone[i] - redis.call('HSTRLEN', key, gone[i]) end
-  steps.drop(ctx, id, gone)
-  if redis.call('EXISTS', key) == 0 then
+  local bytes = tonumber(c.step_bytes) - steps.drop(ctx, id, gone)
+  if steps.count(ctx, id) == 0 then
     record.clear(ctx, id, 'step_bytes')
     c.step_bytes = nil
   else
@@ -55,7 +53,7 @@ end
 
 -- reopen forgets the steps that the next run cannot use, and what ended a wait for children that is forgotten.
 function replay.reopen(ctx, c, id)
-  local all, gone, had = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, {}
+  local all, gone, had = steps.names(ctx, id), {}, {}
   for i = 1, #all do had[all[i]] = true end
   for i = 1, #all do
     if stale(ctx, id, all[i]) then
@@ -86,8 +84,8 @@ function replay.asked(ctx, id)
   if u.cause ~= 'timeout' or u.close_reason == 'timed_out_auto_resume' then return nil end
   local list = suspension.list(u)
   for i = 1, #list do
-    local name = waitpoint.step(ctx, id, list[i])
-    local order = name and steps.order(ctx, id, name)
+    local w = waitpoint.read(ctx, id, list[i])
+    local _, _, _, order = waitpoint.step(list[i], w or {})
     if order and (not first or order < first) then first = order end
   end
   return first

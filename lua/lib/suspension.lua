@@ -70,6 +70,7 @@ end
 
 function suspension.list(u)
   if not u.waitpoints or u.waitpoints == '' then return {} end
+  if #u.waitpoints == 36 then return { u.waitpoints } end
   return pack.split(u.waitpoints, ',')
 end
 
@@ -98,7 +99,7 @@ function suspension.remember(ctx, c, id, u)
   if condition.of_mailbox(u.condition) and redis.call('HEXISTS', key, mailbox.step(u.name)) == 1 then return nil end
   local total = tonumber(c.step_bytes or '0') + #name + #value
   if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  if steps.full(ctx, id) then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return { name = name, value = value, total = reply.int(total) }
 end
 
@@ -136,8 +137,8 @@ end
 local function reopen(ctx, id, u)
   local open, list = {}, suspension.list(u)
   for i = 1, #list do
-    local w = waitpoint.step(ctx, id, list[i]) and waitpoint.read(ctx, id, list[i])
-    if w and w.state == 'a' then open[list[i]] = w end
+    local w = waitpoint.read(ctx, id, list[i])
+    if w and w.step and w.state == 'a' then open[list[i]] = w end
   end
   local bytes = signals.unread(ctx, id, u, open)
   for wid, w in pairs(open) do waitpoint.reopen(ctx, id, wid, w, bytes[wid]) end

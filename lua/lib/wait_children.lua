@@ -84,7 +84,7 @@ function wait_children.room(ctx, c, id, name, count, others)
   if tonumber(c.step_bytes or '0') + #step + 120 * count > 8388608 then
     return reply.err('step_limit_exceeded', 'bytes: at most 8388608')
   end
-  if redis.call('HLEN', key) + (others or 0) >= 1000 then
+  if steps.full(ctx, id, others) then
     return reply.err('step_limit_exceeded', 'steps: at most 1000')
   end
   return nil

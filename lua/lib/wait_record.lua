@@ -5,8 +5,9 @@
 --   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry>
 --   <signal>}]
 -- The nine are id name reason holder created_at timeout_at behaviour condition waitpoints, which most suspensions
--- have; an absent one is empty. The last is "*n" if it lists the first n waitpoints. Other fields have a short name
--- here. Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
+-- have; an absent one is empty. Reason and behaviour are letters. The last is "*n" if it lists the first n waitpoints.
+-- Other fields have a short name here. Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or
+-- GS; a signal may hold any byte.
 local wait_record = {}
 
 local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
@@ -41,10 +42,19 @@ local stored = {
   question = 'qu',
   after = 'af',
 }
-local long = {}
+
+-- reasons and behaviours have the letters for these values; others are stored as they are.
+local reasons = { waiting_for_signal = 's', waiting_for_approval = 'a', waiting_for_callback = 'c',
+  waiting_for_tool_result = 't', waiting_for_operator_review = 'o', manual_pause = 'm', step_boundary = 'b',
+  paused_by_policy = 'p', paused_by_budget = 'u', waiting_for_children = 'k' }
+local behaviours = { fail = 'f', cancel = 'c', expire = 'x', auto_resume = 'r', auto_resume_with_timeout_signal = 't',
+  auto_resume_open = 'o', escalate = 'e' }
+local long, reason_of, behaviour_of = {}, {}, {}
 
 local function learn()
   for field, name in pairs(stored) do long[name] = field end
+  for reason, letter in pairs(reasons) do reason_of[letter] = reason end
+  for behaviour, letter in pairs(behaviours) do behaviour_of[letter] = behaviour end
 end
 local two = '([^\29]*)\29([^\29]*)\29'
 local nine = '^' .. two .. two .. two .. two .. '([^\29]*)()'
@@ -83,13 +93,15 @@ function wait_record.decode(text)
   end
   local id, name, reason, holder, created, timeout, behaviour, condition, waitpoints, rest = string.match(head, nine)
   if not id then return { u = {}, points = points, signals = came } end
+  if not long.rq then learn() end
   local listed = string.match(waitpoints, '^%*(%d+)$')
   if listed then waitpoints = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
-  local u = { id = given(id), name = given(name), reason = given(reason), holder = given(holder),
-    created_at = given(created), timeout_at = given(timeout), behaviour = given(behaviour),
+  local u = { id = given(id), name = given(name), reason = reason_of[reason] or given(reason),
+    holder = given(holder),
+    created_at = given(created), timeout_at = given(timeout),
+    behaviour = behaviour_of[behaviour] or given(behaviour),
     condition = given(condition), waitpoints = given(waitpoints) }
   if rest <= #head then
-    if not long.rq then learn() end
     for short, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do
       u[long[short] or short] = value
     end
@@ -120,8 +132,9 @@ function wait_record.encode(w)
   local u, points, out, n = w.u, w.points, {}, 0
   local list = listed(u, points) or {}
   if some(u) then
-    out[1] = (u.id or '') .. '\29' .. (plain(u.name) or '') .. '\29' .. (u.reason or '') .. '\29' .. (u.holder or '') ..
-        '\29' .. (u.created_at or '') .. '\29' .. (u.timeout_at or '') .. '\29' .. (u.behaviour or '') ..
+    out[1] = (u.id or '') .. '\29' .. (plain(u.name) or '') .. '\29' .. (reasons[u.reason] or u.reason or '') ..
+        '\29' .. (u.holder or '') .. '\29' .. (u.created_at or '') .. '\29' .. (u.timeout_at or '') ..
+        '\29' .. (behaviours[u.behaviour] or u.behaviour or '') ..
         '\29' .. (u.condition or '') .. '\29' .. (#list > 0 and '*' .. reply.int(#list) or u.waitpoints or '')
     n = 1
     for field, value in pairs(u) do

@@ -1,14 +1,20 @@
 -- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints of an
 -- execution are in one record (wait_record), so one of another execution cannot even be named. A record is its parts
 -- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last
--- closed reason bytes. States: p pending, a active, c closed, x expired.
+-- closed reason bytes. States: p pending, a active, c closed, x expired. One that is recorded as a step says so behind
+-- the instant of its creation: attempt, number of the step and, unless it is the key, its name, with blanks before
+-- each. That step is stored nowhere else (lib/steps.lua), as it would repeat the waitpoint.
 local waitpoint = {}
 
 local US = '\31'
 local most_open, most_kept = 64, 128
 
+-- most is more than an execution ever has of them: open, closed, and those of the call that prunes.
+waitpoint.most = 256
+
 -- A record is the first nine parts and, unless all of them are as in one that got no signal and is open, the other
--- six. What an active one has in common with its suspension is '='.
+-- six. What an active one has in common with its suspension is '='; one that is a step and was created up to hours
+-- before that has '=' and how many ms.
 local two = '([^\31]*)\31([^\31]*)\31'
 local nine = '^' .. two .. two .. two .. two .. '([^\31]*)()'
 local six = '^\31' .. two .. two .. '([^\31]*)\31([^\31]*)$'
@@ -23,13 +29,22 @@ function waitpoint.decode(text, u)
         p[7] or '', p[8] or '', ''
     rest = 1
   end
+  local step, behind = nil, string.find(created, ' ', 1, true)
+  if behind then
+    step = string.sub(created, behind + 1)
+    created = string.sub(created, 1, behind - 1)
+  end
   if of == '=' then
     of = u.id or ''
-    if created == '=' then created = u.created_at or '' end
+    if created == '=' then
+      created = u.created_at or ''
+    elseif string.byte(created, 1) == 61 then -- =
+      created = reply.int((tonumber(u.created_at or '') or 0) - tonumber(string.sub(created, 2)))
+    end
     if activated == '=' then activated = u.created_at or '' end
     if expires == '=' then expires = u.timeout_at or '' end
   end
-  local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created,
+  local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, step = step,
     activated = activated, expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '',
     reason = '', bytes = '0' }
   if rest <= #text then
@@ -52,10 +67,16 @@ function waitpoint.encode(w, u)
   local created, activated, expires, of = w.created, w.activated or '', w.expires or '', w.suspension or ''
   if of ~= '' and of == u.id then
     of = '='
-    if created == u.created_at then created = '=' end
+    if created == u.created_at then
+      created = '='
+    elseif w.step then -- it was opened before, and mostly just before
+      local before = (tonumber(u.created_at or '') or 0) - (tonumber(created) or 0)
+      if before > 0 and before < 10000000 then created = '=' .. reply.int(before) end
+    end
     if activated == u.created_at then activated = '=' end
     if expires == u.timeout_at then expires = '=' end
   end
+  if w.step then created = created .. ' ' .. w.step end
   return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated ..
     US .. expires ..
       US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')
@@ -87,13 +108,13 @@ function waitpoint.open(w) return w.state == 'p' or w.state == 'a' end
 -- key: 1..256 bytes without control characters.
 function waitpoint.key(text) return text and #text >= 1 and #text <= 256 and not string.find(text, '%c') end
 
--- judge checks what a new waitpoint is made of: id, key, kid, digest of the token, nonce. Returns what is wrong.
-function waitpoint.judge(wid, key, kid, digest, nonce)
-  if not args.uuid(wid) then return 'waitpoint id' end
-  if not waitpoint.key(key) then return 'waitpoint key: 1..256 bytes without control characters' end
-  if not args.kid(kid) then return 'kid: 1..32 of A-Z a-z 0-9 . _ -' end
-  if not token.hex(digest, 64) then return 'token digest: 64 hex digits' end
-  if not token.hex(nonce, 32) then return 'nonce: 32 hex digits' end
+-- judge checks what a new waitpoint needs and one that is taken up again does not: id, kid, digest of the token, nonce.
+-- The call has been decoded, so what is there has the right form. Returns what is wrong.
+function waitpoint.judge(x)
+  if not args.uuid(x.waitpoint) then return 'waitpoint id' end
+  if x.kid == '' then return 'kid: 1..32 of A-Z a-z 0-9 . _ -' end
+  if #x.digest ~= 64 then return 'token digest: 64 hex digits' end
+  if #x.nonce ~= 32 then return 'nonce: 32 hex digits' end
   return nil
 end
 
@@ -108,15 +129,24 @@ function waitpoint.count(ctx, c, id, change)
   end
 end
 
--- step finds the step that keeps a waitpoint, whatever its name: name and value, or nil.
-function waitpoint.step(ctx, id, wid)
-  local key = keys.steps(ctx.r, id)
-  local names = redis.call('HKEYS', key)
-  for i = 1, #names do
-    local value = string.sub(names[i], 1, 3) == '\31w:' and redis.call('HGET', key, names[i])
-    if value and string.sub(value, 1, 36) == wid then return names[i], value end
-  end
-  return nil
+-- prefix begins the name of a step that records a waitpoint; names of users never begin so.
+waitpoint.prefix = '\31w:'
+
+-- step is what records a waitpoint: name, value, what the log of steps says of it, and its number; nil if nothing does.
+-- The value is id, kid, nonce, until when it awaits signals (0 if the handler has closed it), and key.
+function waitpoint.step(wid, w)
+  if not w.step then return nil end
+  local attempt, order, name = string.match(w.step, '^(%d+) (%d+) ?(.*)$')
+  local till = w.reason == 'proactive_close' and '0' or w.expires ~= '' and w.expires or '9999999999999'
+  return waitpoint.prefix .. (name ~= '' and name or w.key), wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. till ..
+    ' ' .. w.key, attempt .. ' ' .. w.created .. ' 0 ' .. order, tonumber(order)
+end
+
+-- resize notes in the core that the step of a waitpoint is of another size now than it was as value.
+function waitpoint.resize(ctx, c, id, wid, w, value)
+  local _, now = waitpoint.step(wid, w)
+  if not value or #now == #value then return end
+  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #now - #value))
 end
 
 -- room tells whether more pending waitpoints may be opened.
@@ -178,8 +208,8 @@ function waitpoint.abandon(ctx, c, id, reason)
   c.open_waitpoints = nil
 end
 
--- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep. Called
--- where waitpoints are made; those named in keep stay.
+-- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep; the steps
+-- that record them are stored as others are from then on. Called where waitpoints are made; those named in keep stay.
 function waitpoint.prune(ctx, id, keep)
   if #wait_record.ids(ctx, id) <= most_kept then return end
   local closed = {}
@@ -191,6 +221,11 @@ function waitpoint.prune(ctx, id, keep)
     return a.id < b.id
   end)
   for i = 1, #closed - most_kept / 2 do
+    local name, value, log = waitpoint.step(closed[i].id, waitpoint.read(ctx, id, closed[i].id))
+    if name then
+      redis.call('HSET', keys.steps(ctx.r, id), name, value)
+      redis.call('HSET', keys.step_log(ctx.r, id), name, log)
+    end
     wait_record.of(ctx, id).points[closed[i].id] = nil
     signals.forget(ctx, id, closed[i].id)
     wait_record.touch(ctx, id)

@@ -11,15 +11,15 @@ local function ff_read_execution(ctx, q)
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   if c.purged_until then return reply.err('result_purged', c.state) end -- half of it is gone already
-  local alive, expiry, steps = '0', '0', 0
+  local alive, expiry, recorded = '0', '0', 0
   if c.state == 'A1' then
     local s = session.read(ctx, c.session)
     alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
   end
-  if c.step_bytes then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
+  if c.step_bytes then recorded = steps.count(ctx, id) end
   local u = core.suspended(c) and suspension.read(ctx, id) or {}
   local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.route) or '', alive, expiry,
-    reply.int(steps), core.waiting(c) and c.route and gate.closed(ctx, c.route) or '', u.name or '',
+    reply.int(recorded), core.waiting(c) and c.route and gate.closed(ctx, c.route) or '', u.name or '',
     u.created_at or '0' }
   reply.add(out, record.list(c), 2)
   reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)

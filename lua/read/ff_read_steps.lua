@@ -31,12 +31,12 @@ end
 
 -- recorded adds the recorded steps.
 function ff_list.recorded(ctx, c, id, out)
-  local key, log, told = keys.steps(ctx.r, id), redis.call('HGETALL', keys.step_log(ctx.r, id)), {}
-  for i = 1, #log, 2 do told[log[i]] = log[i + 1] end
-  local names, place = c.step_bytes and redis.call('HKEYS', key) or {}, #out + 1
+  local names, told, sizes = {}, nil, nil
+  if c.step_bytes then names, told, sizes = steps.list(ctx, id) end
+  local place = #out + 1
   local last, value, text = ff_list.last(ctx, c, id)
   out[place] = reply.int(#names + (last and 1 or 0))
-  for i = 1, #names do ff_list.add(out, names[i], told[names[i]], redis.call('HSTRLEN', key, names[i])) end
+  for i = 1, #names do ff_list.add(out, names[i], told[names[i]], sizes[names[i]]) end
   if last then ff_list.add(out, last, text, #value) end
 end
 
@@ -72,10 +72,10 @@ local function ff_read_steps(ctx, q)
     ff_list.failed(ctx, c, id, out)
     return out
   end
-  local value = redis.call('HGET', keys.steps(ctx.r, id), name)
+  local value, log = steps.read(ctx, id, name)
   if not value then return { 1, 'OK', '0', '0' } end
   out[3] = '1'
-  ff_list.add(out, name, redis.call('HGET', keys.step_log(ctx.r, id), name), #value)
+  ff_list.add(out, name, log, #value)
   out[#out + 1], out[#out + 2] = '0', value
   return out
 end

@@ -5,18 +5,6 @@
 -- Args:    protocol fence waitpoint:id
 -- Replies: OK "closed"; ALREADY_SATISFIED "closed"
 -- Errors:  @root @fence invalid_input waitpoint_not_found waitpoint_not_pending
-local ff_close = {}
-
--- mark notes in the step of the waitpoint, if there is one, that it was closed.
-function ff_close.mark(ctx, c, id, wid)
-  local step, value = c.step_bytes and waitpoint.step(ctx, id, wid), nil
-  if not step then return end
-  value = redis.call('HGET', keys.steps(ctx.r, id), step)
-  local new = string.gsub(value, '^(%S+ %S+ %S+) %d+ ', '%1 0 ')
-  redis.call('HSET', keys.steps(ctx.r, id), step, new)
-  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
-end
-
 local function ff_close_waitpoint(ctx, q)
   local f, wid = q.fence, q.waitpoint
   local c = core.read(ctx, f.id)
@@ -26,8 +14,9 @@ local function ff_close_waitpoint(ctx, q)
   if not w then return reply.err('waitpoint_not_found') end
   if not waitpoint.open(w) then return reply.already('closed') end
   if w.state ~= 'p' then return reply.err('waitpoint_not_pending') end
+  local _, step = waitpoint.step(wid, w)
   waitpoint.close(ctx, f.id, wid, w, 'c', 'proactive_close')
   waitpoint.count(ctx, c, f.id, -1)
-  ff_close.mark(ctx, c, f.id, wid)
+  waitpoint.resize(ctx, c, f.id, wid, w, step)
   return reply.ok('closed')
 end

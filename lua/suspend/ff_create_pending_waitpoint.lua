@@ -14,11 +14,8 @@ function ff_pend.answer(make, wid, w) return make(wid, w.key, w.kid, w.nonce, w.
 
 -- recorded answers a name that a waitpoint was recorded under before.
 function ff_pend.recorded(ctx, id, step)
-  local text = redis.call('HGET', keys.steps(ctx.r, id), step)
-  if not text then return nil end
-  local wid = string.sub(text, 1, 36)
-  local w = waitpoint.read(ctx, id, wid)
-  return w and ff_pend.answer(reply.already, wid, w)
+  local wid = steps.waitpoint(ctx, id, step)
+  return wid and ff_pend.answer(reply.already, wid, waitpoint.read(ctx, id, wid))
 end
 
 local function ff_create_pending_waitpoint(ctx, q)
@@ -28,7 +25,8 @@ local function ff_create_pending_waitpoint(ctx, q)
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
-  local step, value = '\31w:' .. name, wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key
+  local step = waitpoint.prefix .. name
+  local value = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key
   if name ~= '' then
     answer = c.step_bytes and ff_pend.recorded(ctx, f.id, step)
     if answer then return answer end
@@ -49,16 +47,15 @@ local function ff_create_pending_waitpoint(ctx, q)
     local old = c.step_bytes and redis.call('HGET', keys.steps(ctx.r, f.id), step)
     if old then total = total - #step - #old end
     if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-    if c.step_bytes and not old and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then
+    if c.step_bytes and not old and steps.full(ctx, f.id) then
       return reply.err('step_limit_exceeded', 'steps: at most 1000')
     end
+    if old then steps.drop(ctx, f.id, { step }) end
+    w.step = f.attempt .. ' ' .. steps.next(ctx, c, f.id) .. (name ~= w.key and ' ' .. name or '')
+    record.set(ctx, f.id, 'step_bytes', reply.int(total))
   end
 
   waitpoint.pend(ctx, c, f.id, wid, w)
-  if name ~= '' then
-    record.set(ctx, f.id, 'step_bytes', reply.int(total))
-    steps.put(ctx, c, f.id, step, value, f.attempt, ctx.t, '0')
-  end
   waitpoint.prune(ctx, f.id, {})
   return ff_pend.answer(reply.ok, wid, w)
 end

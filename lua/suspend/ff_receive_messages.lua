@@ -22,7 +22,7 @@ local function ff_receive_messages(ctx, q)
   local value = mailbox.value(#list == 0 and why or '', list)
   local total = tonumber(c.step_bytes or '0') + #value + #step
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if c.step_bytes and redis.call('HLEN', key) >= 1000 then
+  if c.step_bytes and steps.full(ctx, f.id) then
     return reply.err('step_limit_exceeded', 'steps: at most 1000')
   end
   if #list > 0 then mailbox.take(ctx, c, f.id, list) end

@@ -6,17 +6,6 @@
 -- Replies: OK waitpoint:uuid key:text; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found waitpoint_not_found waitpoint_not_open
 --          hmac_secret_not_initialized kid_not_current
-local ff_reissue = {}
-
--- step keeps the recorded waitpoint of a handler in step with its new token.
-function ff_reissue.step(ctx, c, id, wid, w)
-  local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
-  if not step then return end
-  local new = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. string.match(value, '^%S+ %S+ %S+ (%d+)') .. ' ' .. w.key
-  redis.call('HSET', key, step, new)
-  record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
-end
-
 local function ff_reissue_token(ctx, q)
   local id, wid, kid, digest, nonce = q.id, q.waitpoint, q.kid, q.digest, q.nonce
   local by, refused = trail.named(ctx)
@@ -30,10 +19,11 @@ local function ff_reissue_token(ctx, q)
   local answer = token.mintable(ctx, kid, w.expires ~= '' and tonumber(w.expires) or nil)
   if answer then return answer end
   redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
+  local _, step = waitpoint.step(wid, w)
   w.kid, w.digest, w.nonce = kid, digest, nonce
   waitpoint.save(ctx, id, wid, w)
   waitpoint.index(ctx, id, wid, w)
-  ff_reissue.step(ctx, c, id, wid, w)
+  waitpoint.resize(ctx, c, id, wid, w, step)
   history.add(ctx, c, id, 'token_reissued', by, w.key)
   return reply.ok(wid, w.key)
 end

@@ -24,7 +24,7 @@ function ff_suspend.judge(q)
   for n = 1, q.count do
     local x = q.waitpoints[n]
     local wid = x.waitpoint
-    local wrong = x.mode == 'f' and waitpoint.judge(wid, x.key, x.kid, x.digest, x.nonce) or
+    local wrong = x.mode == 'f' and waitpoint.judge(x) or
       (ids[wid] or names[x.key]) and 'waitpoints: the same one twice'
     if wrong then return wrong end
     ids[wid], names[x.key], q.list[n] = true, true, wid
@@ -134,7 +134,7 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  local fields = { had_waits = '1', last_release = fence.release('u', f.epoch, f.attempt, '') }
+  local fields = { had_waits = '1', last_release = fence.release('u', '', '', '') }
   local open = tonumber(c.open_waitpoints or '0') + ff_suspend.fresh(q)
   if open > 0 then fields.open_waitpoints = reply.int(open) end
   if due then fields.suspension_deadline = reply.int(due) end
