@@ -43,6 +43,7 @@ var known = map[string]func(options) driver.System{
 	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
 	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
 	"bullmq":       func(o options) driver.System { return bullmq.System{Program: o.server} },
+	"bullmq-2":     func(o options) driver.System { return bullmq.System{Program: o.server, Processes: 2} },
 	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
 	"river":        func(options) driver.System { return river.System{} },
 	"river-tuned":  func(options) driver.System { return river.System{Tuned: true} },

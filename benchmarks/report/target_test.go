@@ -86,7 +86,7 @@ func TestTargets(t *testing.T) {
 func TestWhyATargetWasNotMeasured(t *testing.T) {
 	for target, want := range map[string]string{
 		"drain ≥ 2× River":           "river-tuned: n/a: postgres: not installed",
-		"drain ≥ 2.5× BullMQ":        "bullmq not in the run",
+		"drain ≥ 2.5× BullMQ":        "bullmq, bullmq-2 not in the run",
 		"lifecycle ≥ 2.5× BullMQ":    "no run has scenario lifecycle",
 		"submit, bulk of 1,000":      "submit has no variant \"batches of *\" in the run",
 		"append, 32 frames a call ≥": "no run has scenario append",

@@ -7,9 +7,9 @@ var (
 	asynq  = []string{"asynq"} // which retains what is done, too
 	river  = []string{"river-tuned"}
 	rivers = []string{"river", "river-tuned"}
-	bullmq = []string{"bullmq"}
+	bullmq = []string{"bullmq", "bullmq-2"}
 	before = []string{Before} // this program, at the revision that the run names
-	anyone = []string{"asynq", "asynq-tuned", "river", "river-tuned", "bullmq"}
+	anyone = []string{"asynq", "asynq-tuned", "river", "river-tuned", "bullmq", "bullmq-2"}
 )
 
 // flat is what the ratio of a cost to that of the fewest may be.

@@ -1,4 +1,5 @@
-// Package bullmq drives BullMQ through processes of Node.js: one submits, one works, as far as a scenario needs them.
+// Package bullmq drives BullMQ through processes of Node.js: one submits, one or more work, as far as a scenario needs
+// them.
 // What they run is in node/, and is what BullMQ's users write: Queue.add, Queue.addBulk, and a Worker with an async
 // no-op function.
 //
@@ -15,15 +16,19 @@
 //   - Latency is the difference of two readings of the machine's monotonic clock: in producer.js before Queue.add, in
 //     worker.js as the first thing in the handler.
 //
-// Processor time of both processes counts as client ([driver.Remote]), this one's reading of messages included.
+// Processor time of all these processes counts as client ([driver.Remote]), this one's reading of messages included.
 // BullMQ carries JSON, so the payload is base64, in and out. Settings are BullMQ's and ioredis' defaults: completed
-// jobs are kept without limit, events are written, jobs are not retried. Workers of one store share a process, as
-// those of other systems do.
+// jobs are kept without limit, events are written, jobs are not retried.
+//
+// A process of Node.js runs JavaScript on one core, so users who need more of BullMQ start more processes. There are
+// two configurations: bullmq, in which one process works, and bullmq-2, in which two do. Each worker of a scenario is
+// then one in either process, and they share its concurrency. Workers of one store share these processes, as those of
+// other systems share theirs.
 //
 // V8 compiles what it has seen run often: client time per job halves within the first thousands of jobs. Programs in
 // production have run for long, so processes live as long as their server, over all rounds, with new connections in
-// each; and before the first round some thousand jobs go through them. Garbage is collected when V8 sees fit: forced
-// collections throw compiled code away too, and doubled the client time of the jobs after them.
+// each; and before the first round ten thousand jobs for each that works go through them. Garbage is collected when V8
+// sees fit: forced collections throw compiled code away too, and doubled the client time of the jobs after them.
 package bullmq
 
 import (
@@ -52,12 +57,22 @@ type System struct {
 	Node string
 	// Dir is where its packages are installed; "" is node/ beside this file.
 	Dir string
+	// Processes is how many work, and share the concurrency of each worker; 0 is 1.
+	Processes int
 	// Cold leaves out the jobs that let the just-in-time compiler see the code before anything is measured.
 	Cold bool
 }
 
-// Name is "bullmq".
-func (System) Name() string { return "bullmq" }
+// Name is "bullmq", or "bullmq-2" where two processes work.
+func (s System) Name() string {
+	if n := s.working(); n > 1 {
+		return fmt.Sprint("bullmq-", n)
+	}
+	return "bullmq"
+}
+
+// working is how many processes work.
+func (s System) working() int { return max(s.Processes, 1) }
 
 // Version names BullMQ's, its client library's and the interpreter's.
 func (s System) Version() string {
@@ -73,7 +88,8 @@ func (s System) Version() string {
 	if err != nil {
 		return "(not installed)"
 	}
-	return fmt.Sprintf("%s, ioredis %s, node %s", bullmq, ioredis, strings.TrimSpace(string(node)))
+	return fmt.Sprintf("%s, ioredis %s, node %s; worker processes: %d", bullmq, ioredis,
+		strings.TrimSpace(string(node)), s.working())
 }
 
 // installed is the version of an installed npm package.
@@ -161,18 +177,15 @@ type store struct {
 	producer  *process
 
 	mu      sync.Mutex
-	host    *process // of the workers; nil before the first
-	last    int      // number of a worker or a batch
+	hosts   []*process // of the workers; none before the first
+	last    int        // number of a worker or a batch
 	workers map[int]*worker
 }
 
 func (s *store) own() []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == nil {
-		return []*process{s.producer}
-	}
-	return []*process{s.producer, s.host}
+	return append([]*process{s.producer}, s.hosts...)
 }
 
 // Close lets the processes be used by the next store.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,52 @@ func TestDelivery(t *testing.T) {
 	system, srv := serve(t)
 	srv.Stop() // every part has one of its own
 	drivertest.Delivery(t, system, 1)
-	drivertest.Scenarios(t, system, 1)
+	system.Processes = 2
+	drivertest.Delivery(t, system, 1)
+	drivertest.Scenarios(t, system, 1) // one process runs the same
+}
+
+// Two processes share the handlers of a worker, whatever their number, and both of them work.
+func TestProcessesShareAWorker(t *testing.T) {
+	system, srv := serve(t)
+	system.Processes = 2
+	srv.(*served).processes.system = system
+	for _, concurrency := range []int{1, 2, 5} {
+		opened, err := system.Open(t.Context(), srv, driver.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*store)
+		let, began := make(chan struct{}), make(chan struct{}, 20)
+		stop, err := s.Work(t.Context(), driver.Worker{Concurrency: concurrency,
+			Handle: func(context.Context, []byte) {
+				began <- struct{}{}
+				<-let
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SubmitMany(t.Context(), slicesOf(10)); err != nil {
+			t.Fatal(err)
+		}
+		for range concurrency { // at once, so that no process can have them all
+			<-began
+		}
+		if n := len(s.PIDs()) - 1; n != min(concurrency, 2) {
+			t.Errorf("%d processes have workers of %d handlers", n, concurrency)
+		}
+		if n := len(began); n != 0 {
+			t.Errorf("%d handlers more than %d ran at once", n, concurrency)
+		}
+		close(let)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+		if err := srv.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A job counts as completed only when its handler here has returned.
@@ -205,20 +251,21 @@ func TestWarming(t *testing.T) {
 	if n := len(cold.(*served).processes.free); n != 0 {
 		t.Errorf("%d processes before anything was opened", n)
 	}
-	srv, err := System{Program: "redis-server"}.Serve(t.Context())
+	system := System{Program: "redis-server", Processes: 2}
+	srv, err := system.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Stop()
-	if n := len(srv.(*served).processes.free); n != 2 {
-		t.Errorf("%d processes are free after warming up, want the producer's and the workers'", n)
+	if n := len(srv.(*served).processes.free); n != 3 {
+		t.Errorf("%d processes are free after warming up, want the producer's and two of workers", n)
 	}
 	sample, err := srv.Sample(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := sample.Commands["evalsha"].Calls; n < 2*warmJobs {
-		t.Errorf("%v script calls, want one or more for each of %d jobs", n, 2*warmJobs)
+	if n := sample.Commands["evalsha"].Calls; n < float64(system.warming()) {
+		t.Errorf("%v script calls, want one or more for each of %d jobs", n, system.warming())
 	}
 }
 
@@ -237,7 +284,10 @@ func TestNotInstalled(t *testing.T) {
 			t.Errorf("version %q", v)
 		}
 	}
-	if v := (System{}).Version(); !strings.Contains(v, "6.7.0, ioredis 5.") || !strings.Contains(v, "node v") {
-		t.Errorf("version %q", v)
+	for name, system := range map[string]System{"bullmq": {}, "bullmq-2": {Processes: 2}} {
+		if v := system.Version(); system.Name() != name || !strings.Contains(v, "6.7.0, ioredis 5.") ||
+			!strings.HasSuffix(v, fmt.Sprint("; worker processes: ", system.working())) {
+			t.Errorf("%s has version %q", system.Name(), v)
+		}
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// warmJobs go through the processes before anything is measured, in each of the two ways to submit.
+// warmJobs go through each process that works before anything is measured, in each of the two ways to submit.
 const warmJobs = 5000
+
+// warming is how many jobs that are in all.
+func (s System) warming() int { return 2 * warmJobs * s.working() }
 
 // warm submits jobs and handles them. They stay in the server, which is reset before the first round.
 func (s System) warm(ctx context.Context, srv driver.Server) (err error) {
@@ -23,7 +26,7 @@ func (s System) warm(ctx context.Context, srv driver.Server) (err error) {
 	var handled atomic.Int64
 	all := make(chan struct{})
 	stop, err := store.Work(ctx, driver.Worker{Concurrency: 64, Counts: true, Handle: func(context.Context, []byte) {
-		if handled.Add(1) == 2*warmJobs {
+		if handled.Add(1) == int64(s.warming()) {
 			close(all)
 		}
 	}})
@@ -31,7 +34,7 @@ func (s System) warm(ctx context.Context, srv driver.Server) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	payloads := make([][]byte, warmJobs)
+	payloads := make([][]byte, s.warming()/2)
 	for i := range payloads {
 		payloads[i] = fmt.Appendf(nil, "%0256d", i)
 	}
@@ -48,6 +51,6 @@ func (s System) warm(ctx context.Context, srv driver.Server) (err error) {
 	case <-all:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%d of %d jobs: %w", handled.Load(), 2*warmJobs, context.Cause(ctx))
+		return fmt.Errorf("%d of %d jobs: %w", handled.Load(), s.warming(), context.Cause(ctx))
 	}
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/pool"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// worker is a worker of the store's process, seen from here.
+// worker is a worker in one of the store's processes, seen from here.
 type worker struct {
 	ctx     context.Context // of handlers
 	handle  func(context.Context, []byte)
@@ -42,19 +43,59 @@ func (t *troubles) err() error {
 // stopTimeout bounds how long a worker may take to end after its handlers have.
 const stopTimeout = 30 * time.Second
 
-func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	handling, cancel := context.WithCancel(ctx)
-	here := &worker{ctx: handling, handle: w.Handle}
-	number, err := s.enlist(here)
+// Work starts a worker in each process, all at once, so that none takes the jobs before the others are there.
+func (s *store) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	hosts, err := s.enlist(max(1, min(w.Concurrency, s.processes.system.working())))
 	if err != nil {
-		cancel()
 		return nil, err
 	}
+	starting := pool.NewWithResults[func() error]().WithErrors()
+	for i, host := range hosts {
+		part := w
+		part.Concurrency = (w.Concurrency + i) / len(hosts)
+		starting.Go(func() (func() error, error) { return s.workIn(ctx, host, part) })
+	}
+	stops, err := starting.Wait()
+	stop := func() error {
+		stopping := pool.New().WithErrors() // at once, too: one that goes on would take what is left
+		for _, one := range stops {
+			stopping.Go(one)
+		}
+		return stopping.Wait()
+	}
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// enlist returns so many of the processes of all workers, and starts those that are not there.
+func (s *store) enlist(n int) ([]*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.hosts) < n {
+		p, err := s.processes.take("worker.js")
+		if err != nil {
+			return nil, err
+		}
+		p.listen(s.news)
+		s.hosts = append(s.hosts, p)
+	}
+	return s.hosts[:n], nil
+}
+
+// workIn starts a worker in a process.
+func (s *store) workIn(ctx context.Context, host *process, w driver.Worker) (stop func() error, err error) {
+	handling, cancel := context.WithCancel(ctx)
+	here, number := &worker{ctx: handling, handle: w.Handle, host: host}, s.number()
+	s.mu.Lock()
+	s.workers[number] = here
+	s.mu.Unlock()
 	stop = func() error {
 		// Stopping goes on when the run is cancelled; then the process is dead and says so.
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer done()
-		_, err := here.host.call(ctx, request{Op: "stop", Worker: number})
+		_, err := host.call(ctx, request{Op: "stop", Worker: number})
 		cancel()
 		here.running.Wait()
 		s.mu.Lock()
@@ -62,7 +103,7 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 		s.mu.Unlock()
 		return errors.Join(err, here.trouble.err())
 	}
-	_, err = here.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency,
+	_, err = host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency,
 		Counts: w.Counts, WorkMS: float64(w.Work) / float64(time.Millisecond)})
 	if err != nil {
 		return nil, errors.Join(err, stop())
@@ -70,23 +111,7 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 	return stop, nil
 }
 
-// enlist gives a worker a number and the process of all workers.
-func (s *store) enlist(w *worker) (number int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.host == nil {
-		if s.host, err = s.processes.take("worker.js"); err != nil {
-			return 0, err
-		}
-		s.host.listen(s.news)
-	}
-	w.host = s.host
-	s.last++
-	s.workers[s.last] = w
-	return s.last, nil
-}
-
-// news is what the workers' process tells of one of its workers.
+// news is what a process tells of one of its workers.
 func (s *store) news(m message) {
 	s.mu.Lock()
 	w := s.workers[m.Worker]
