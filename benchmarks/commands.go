@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
 	"github.com/flowfabric/flowfabric-go/benchmarks/devserver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
+	"github.com/flowfabric/flowfabric-go/benchmarks/primaries"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/steady"
 )
@@ -24,7 +26,8 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"batches": measureBatches,
 	"steady":  loadForHours,
 
-	"embedded": measureEmbedded,
+	"embedded":  measureEmbedded,
+	"primaries": measurePrimaries,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -97,6 +100,31 @@ func measureEmbedded(ctx context.Context, args []string, out, progress io.Writer
 		return fmt.Errorf("embedded: -rounds %d, -n %d: want at least one round and two jobs", o.Rounds, o.Jobs)
 	}
 	return devserver.Run(ctx, o, out)
+}
+
+// measurePrimaries starts clusters and clients, or is one of these clients.
+func measurePrimaries(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) > 0 && args[0] == "client" {
+		return primaries.Client(ctx, args[1:], os.Stdin, out)
+	}
+	o := primaries.Options{}
+	if _, err := command("primaries", "[-server redis-server] [-most 3] [-n 20000] [-c 64] [-partitions 64] [-json f]",
+		args, progress, func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Most, "most", 3, "primaries, each with a client process")
+			f.IntVar(&o.Jobs, "n", 20_000, "jobs of each client")
+			f.IntVar(&o.Concurrency, "c", 64, "handlers and submitting goroutines of each client")
+			f.IntVar(&o.Partitions, "partitions", 64, "of the store")
+			f.StringVar(&o.JSON, "json", "", "file for the figures")
+		}); err != nil {
+		return err
+	}
+	if o.Most < 1 || o.Jobs < 1 || o.Concurrency < 1 || o.Partitions < o.Most || o.Partitions > 1024 {
+		return fmt.Errorf("primaries: -most %d, -n %d, -c %d, -partitions %d: want 1 or more, and a partition for each",
+			o.Most, o.Jobs, o.Concurrency, o.Partitions)
+	}
+	_, err := primaries.Run(ctx, o, out)
+	return err
 }
 
 func loadForHours(ctx context.Context, args []string, out, progress io.Writer) error {

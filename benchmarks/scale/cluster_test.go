@@ -20,7 +20,7 @@ import (
 func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 	for _, partitions := range []int{64, 256} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			s, err := server.StartCluster(t.Context(), "redis-server")
+			s, err := server.StartCluster(t.Context(), "redis-server", 3)
 			if errors.Is(err, driver.ErrNotInstalled) || errors.Is(err, exec.ErrNotFound) {
 				t.Skip(err)
 			}

@@ -15,29 +15,27 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-const (
-	primaries = 3
-	slots     = 16384
-)
+const slots = 16384
 
-// Cluster is three primaries without replicas, on ports of the loopback interface, and a connection that finds the
+// Cluster is some primaries without replicas, on ports of the loopback interface, and a connection that finds the
 // one that has a key. It is a [driver.Server]: its counters are the sums of theirs.
 type Cluster struct {
 	nodes  []*Server
 	client rueidis.Client
 }
 
-// StartCluster starts three servers and waits until each of them calls the cluster complete. The end of ctx kills them.
-func StartCluster(ctx context.Context, program string) (*Cluster, error) {
+// StartCluster starts so many servers and waits until each of them calls the cluster complete. The end of ctx kills
+// them.
+func StartCluster(ctx context.Context, program string, primaries int) (*Cluster, error) {
 	c := &Cluster{}
-	if err := c.start(ctx, program); err != nil {
+	if err := c.start(ctx, program, primaries); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("start a cluster of %s: %w", program, err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, program string) (err error) {
+func (c *Cluster) start(ctx context.Context, program string, primaries int) (err error) {
 	addresses, err := freeAddresses(2 * primaries)
 	if err != nil {
 		return err
@@ -96,7 +94,7 @@ func (c *Cluster) complete(ctx context.Context) error {
 			}
 			info := fieldsOf(text)
 			if info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slots) &&
-				info["cluster_known_nodes"] == strconv.Itoa(primaries) {
+				info["cluster_known_nodes"] == strconv.Itoa(len(c.nodes)) {
 				break
 			}
 			select {

@@ -28,7 +28,7 @@ func TestCluster(t *testing.T) {
 				}
 				t.Skipf("%s is not installed; see make deps", program)
 			}
-			c, err := server.StartCluster(t.Context(), program)
+			c, err := server.StartCluster(t.Context(), program, 3)
 			if err != nil {
 				t.Fatal(err)
 			}

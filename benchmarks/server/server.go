@@ -1,5 +1,5 @@
 // Package server runs private Redis and Valkey servers for benchmarks: a child process that listens on a unix
-// socket in a directory of its own, writes nothing to disk unless it is told to, and ends with the run; or three of
+// socket in a directory of its own, writes nothing to disk unless it is told to, and ends with the run; or some of
 // them on ports of the loopback interface, as a cluster.
 package server
 

@@ -60,7 +60,7 @@ func (System) Version() string {
 // Serve starts a server, or a cluster of them.
 func (s System) Serve(ctx context.Context) (driver.Server, error) {
 	if s.Cluster {
-		return server.StartCluster(ctx, s.Program)
+		return server.StartCluster(ctx, s.Program, 3)
 	}
 	return server.Start(ctx, s.Program)
 }
