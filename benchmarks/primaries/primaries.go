@@ -223,7 +223,8 @@ func look(ctx context.Context, s *server.Cluster, clients []int) (out []driver.S
 
 func (r Result) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "primaries\tscenario\tjobs/s\tsrv µs\tcli µs\tpartitions\tcores used\tmost/least\tcalls\tmost/least\t")
+	fmt.Fprintln(w,
+		"primaries\tscenario\tjobs/s\tsrv µs\tcli µs\tpartitions\tcores used\tmost/least\tcalls\tmost/least\t")
 	list := func(format string, all any) string { return strings.Trim(fmt.Sprintf(format, all), "[]") }
 	for _, row := range r.Rows {
 		fmt.Fprintf(w, "%d\t%s\t%.0f\t%.1f\t%.1f\t%s\t%s\t%.2f\t%s\t%.2f\t\n", row.Primaries, row.Scenario,
@@ -235,7 +236,8 @@ func (r Result) print(out io.Writer) error {
 		fmt.Fprintln(w, "Processes are not pinned to cores: there is no taskset, or some cores are forbidden.")
 	}
 	if n := r.Machine.Cores; r.Rows[len(r.Rows)-1].Shared {
-		fmt.Fprintf(w, "There are %d cores: beyond primaries + clients = %d, jobs/s say what the machine can do.\n", n, n)
+		fmt.Fprintf(w, "There are %d cores: beyond primaries + clients = %d, jobs/s say what the machine can do.\n", n,
+			n)
 	}
 	return w.Flush()
 }
