@@ -173,6 +173,18 @@ var waitpointScenarios = []scenario{
 			same(w, name, o.Closed, o.ID != anew.ID)
 		}
 	}},
+	{name: "a recorded waitpoint is found again when a wait without an end is over", run: func(w *env) {
+		w.seed()
+		k, c := w.holder()
+		m := minted("wp")
+		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "named", m, time.Hour)
+		w.no(err)
+		w.suspend(c.Fence, onPending(m))
+		w.signal(c.Fence.Execution, m, "go", waitwords.EffectSatisfied)
+		o, err := w.e.CreatePendingWaitpoint(w.ctx, k.one(c.Fence.Execution).Fence, "named", minted("wp"), time.Hour)
+		w.no(err)
+		w.all("the same one", eq(o.ID, m.ID), eq(o.Nonce, m.Nonce), eq(o.ExpiresAt, time.Time{}))
+	}},
 	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *env) {
 		w.seed()
 		id := w.create(retries(0))

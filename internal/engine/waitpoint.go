@@ -35,7 +35,7 @@ type Opened struct {
 	Key       string
 	Kid       string
 	Nonce     string
-	ExpiresAt time.Time // of a pending one; of one that is waited on, the end of the wait
+	ExpiresAt time.Time // of a pending one; of one that is waited on, the end of the wait, if it has one
 	Closed    bool      // the handler has closed it
 }
 

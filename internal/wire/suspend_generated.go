@@ -130,8 +130,8 @@ type CreatePendingWaitpointReply struct {
 	Waitpoint [16]byte
 	Key       string
 	Kid       string
-	Nonce     string // 32..32 bytes
-	Expires   time.Time
+	Nonce     string    // 32..32 bytes
+	Expires   time.Time // or none
 }
 
 func (x *CreatePendingWaitpointReply) Read(r *Reader) {
@@ -139,7 +139,7 @@ func (x *CreatePendingWaitpointReply) Read(r *Reader) {
 	x.Key = r.Text()
 	x.Kid = r.Text()
 	x.Nonce = r.Text()
-	x.Expires = r.Instant()
+	x.Expires = r.InstantOr0()
 }
 
 // DeliverSignal is a call of ff_deliver_signal, brings a signal to a waitpoint, pending or active, from a holder of

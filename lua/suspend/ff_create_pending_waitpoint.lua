@@ -5,7 +5,7 @@
 -- Go:      Engine.CreatePendingWaitpoint
 -- Args:    protocol fence name:line(128) waitpoint:uuid key:line(1..256) kid:kid digest:hex(64) nonce:hex(32)
 --          lifetime:ms(1000..604800000)
--- Replies: OK waitpoint:uuid key:text kid:kid nonce:hex(32) expires:instant; ALREADY_SATISFIED the same
+-- Replies: OK waitpoint:uuid key:text kid:kid nonce:hex(32) expires:instant?; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded
 --          hmac_secret_not_initialized kid_not_current
 local ff_pend = {}
