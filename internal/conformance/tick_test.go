@@ -53,6 +53,19 @@ var tickScenarios = []scenario{
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, false)
 	}},
+	{name: "what is kept for hours asks for no tick before the next", run: func(w *env) {
+		w.rotate("k1", 0)
+		_, first, _ := w.waiting()
+		k, second, _ := w.waiting()
+		w.cancel(first.Fence.Execution)
+		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+		w.advance(time.Minute) // the other worker dies
+		w.settleTime()
+		wake := w.root()["wake"]
+		w.advance(time.Minute)
+		w.cancel(second.Fence.Execution)
+		same(w, "wake", w.root()["wake"], wake)
+	}},
 	{name: "a poll reports a late tick", run: func(w *env) {
 		w.tick()
 		w.create(delay(time.Second))

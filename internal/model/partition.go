@@ -147,7 +147,7 @@ func (p *Partition) enter() (refused Reply, shut bool) {
 
 // need makes sure that a tick comes no later than at, and within a span.
 func (p *Partition) need(at int64) {
-	wake := min(at, p.Now+span)
+	wake := max(p.Now, min(at, p.Now+span)) // what is overdue already makes no tick late
 	if p.Wake == 0 || p.Wake > wake {
 		p.Wake = wake
 	}

@@ -30,9 +30,10 @@ function timers.head(ctx, timer)
   return first[2] and args.score(first[2]) + (timer.lag or 0)
 end
 
--- need makes sure that a tick comes when an entry of a timer is due.
+-- need makes sure that a tick comes when an entry of a timer is due. For what is kept for hours a tick that is to come
+-- anyhow will do, also if it is later than root.span.
 function timers.need(ctx, timer, at)
-  root.need(ctx, at)
+  if not (timer.quiet and ctx.wake and ctx.wake <= at) then root.need(ctx, at) end
   if timer.quiet then root.filed(ctx, at) end
 end
 
