@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,6 +65,17 @@ var attachScenarios = []scenario{
 		for i, gates := range []string{"", "q:a", "q:a", "", "q:a", "", "q:a", ""} {
 			row := w.hash(w.k.Routes())[w.core(items[i].ID)["r"]]
 			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
+		}
+	}},
+	{name: "too many gates of its labels refuse one execution of a call, and no other", run: func(w *env) {
+		w.must("ff_attach", proto, "t\x1fapp.a\x1f1", "q:a1,q:a2,q:a3,q:a4,q:a5,q:a6,q:a7,q:a8", "set")
+		w.must("ff_attach", proto, "t\x1fapp.b\x1f1", "q:b", "set")
+		few, many := tags(map[string]string{"app.a": "1"}), tags(map[string]string{"app.a": "1", "app.b": "1"})
+		items := []engine.NewExecution{w.item(), w.item(many), w.item(), w.item(few), w.item(many)}
+		out, err := w.e.CreateExecutions(w.ctx, w.p, items)
+		w.no(err)
+		for i, refused := range []bool{false, true, false, false, true} {
+			same(w, "refused "+strconv.Itoa(i), errors.Is(out[i].Err, flowfabric.ErrInvalidInput), refused)
 		}
 	}},
 	{name: "the partition's gate flag is cleared when no scope and no work has gates", run: func(w *env) {

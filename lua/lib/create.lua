@@ -74,31 +74,29 @@ local function keep(ctx, group, t)
 end
 
 -- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing
--- but tags, so one that is like the one before takes over its template; where tags have gates, the tags are looked
--- at, too.
+-- but tags, so one that is like the one before takes over its template; where tags have gates, it must have the same
+-- ones.
 function create.template(ctx, group)
-  local last = ctx.cache.group
-  local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group)
-    and last.template
+  local last, caps, gates, wrong = ctx.cache.group, group.capabilities, '', nil
+  local t = last and alike(last, group) and last.template
+  if t and ctx.gates == '3' and (last.tags ~= none or group.tags ~= none) or
+      not t and (ctx.gates or string.find(caps, '\31', 1, true)) then
+    caps, gates, wrong = gate.resolve(ctx, group)
+    if t and (wrong or t.gates ~= gates) then t = nil end
+  end
   if not t then t = create.shape(ctx, group) end
   if not t then
-    t = { core = {} }
-    t.refusal = create.judge(ctx, group, t)
+    t = { core = {}, gates = not wrong and gates }
+    t.refusal = wrong or create.judge(ctx, group, t, caps, gates)
     if not t.refusal then keep(ctx, group, t) end
   end
   ctx.cache.group, group.template = group, t
   return t
 end
 
--- judge fills a template and returns why its group is refused, or nil.
-function create.judge(ctx, g, t)
+-- judge fills a template of a group with these capabilities and gates and returns why it is refused, or nil.
+function create.judge(ctx, g, t, caps, gates)
   local c, ok = t.core, true
-  local caps, gates = g.capabilities, ''
-  if ctx.gates or string.find(caps, '\31', 1, true) then
-    local wrong
-    caps, gates, wrong = gate.resolve(ctx, g)
-    if wrong then return wrong end
-  end
   t.row = route.row(g.namespace, g.lane, g.kind, caps, gates)
   t.route = route.find(ctx, t.row)
   if not t.route then
