@@ -1,7 +1,7 @@
 package flowfabric
 
 // ActOption says who asks for a change, or why: [By] or [Reason]. The audit trail keeps both, see
-// admin.Admin.TrailPage; what is changed may keep them too: an execution's history, a lane's record, a budget's audit
+// admin.Admin.TrailPage; what is changed may keep them too: an execution's history, a lane's record, a gate's audit
 // log. Of two of a kind the later one counts.
 type ActOption interface {
 	ChangeOption

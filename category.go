@@ -19,6 +19,6 @@ const (
 	// CategoryMaxReclaims is an execution that lost more workers than handler.MaxReclaims allows. Its input may crash
 	// them: inspect it before you replay it.
 	CategoryMaxReclaims Category = causes.Reclaims
-	// CategoryOverBudget is an execution that a hard limit of a budget stopped.
+	// CategoryOverBudget is an execution that a hard limit of a gate stopped.
 	CategoryOverBudget Category = causes.OverBudget
 )

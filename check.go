@@ -23,18 +23,17 @@ type CheckReport struct {
 	Took       Millis              `json:"took_ms"`
 	Partitions []CheckedPartition  `json:"partitions"` // in order
 	Executions map[PublicState]int `json:"executions"` // that were seen, by state
-	Kinds      map[string]int      `json:"kinds"`      // findings by kind, those of budgets and quotas included
+	Kinds      map[string]int      `json:"kinds"`      // findings by kind, those of gates included
 	Repaired   int                 `json:"repaired"`
 	Repairable int                 `json:"repairable"` // was not repaired, and would be
 	Lost       int                 `json:"lost"`       // nothing tells how to repair them
 	// Busy are flows of more than 100 members that changed all the time, so that their counters were not compared.
 	Busy       int       `json:"busy"`
-	Budgets    int       `json:"budgets"` // that were looked at
-	Quotas     int       `json:"quotas"`
-	Holds      int       `json:"holds"` // of quotas, that were asked about
-	GatesErr   error     `json:"-"`     // why budgets and quotas were not checked to their end
+	Gates      int       `json:"gates"` // that were looked at
+	Holds      int       `json:"holds"` // of them, that were asked about
+	GatesErr   error     `json:"-"`     // why gates were not checked to their end
 	GatesError string    `json:"gates_error,omitempty"`
-	Findings   []Finding `json:"findings"` // the first of them, by partition, then those of budgets and quotas
+	Findings   []Finding `json:"findings"` // the first of them, by partition, then those of gates
 }
 
 // CheckedPartition is the result of a check of one partition.

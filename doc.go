@@ -16,12 +16,12 @@
 //   - suspend: a handler waits for a signal or an approval and holds nothing meanwhile.
 //   - schedule: the times and rules of recurring work; client.Schedule makes a schedule.
 //   - stream: frames, and the events by which a client follows them.
-//   - admin: list, explain, replay; pause and remove schedules; budgets, quotas, lanes and workers.
+//   - admin: list, explain, replay; pause and remove schedules; gates, lanes and workers.
 //   - embedded: a development server in this process, URL "embedded://"; a program without runtime must import it.
 //   - fftest: tests of handlers, with virtual time.
 //   - agent: the loop of a language model and its tools, as durable work.
 //   - httpapi, dashboard: the HTTP API and the web page, to mount in a program of yours.
-//   - admission, lease: types of budgets and quotas, and what a lease promises.
+//   - admission, lease: types of gates, and what a lease promises.
 //   - handler/middleware: a rate limit and a circuit breaker of one worker.
 //
 // A worker and a client in one program:
@@ -55,7 +55,7 @@
 //   - A waiter is a worker that has a free slot, found no work in a partition, and registered there to be told of the
 //     next.
 //   - A ring is the message that tells a waiter of work.
-//   - A gate is a budget or a quota that must have room before an execution runs.
+//   - A gate is a gate that must have room before an execution runs.
 //   - A retry is a new attempt after a failed one. A reclaim is a new attempt because a worker died or lost its
 //     lease; it uses up no retry.
 //   - A replay is a new attempt of an execution that has ended, because somebody asked for it (admin.Admin.Replay).
@@ -75,7 +75,7 @@
 //   - await_ignored: the handler completed although it had asked to wait
 //   - suspend_refused: what the handler wants to wait for cannot be waited for
 //   - child_failed: the handler returned that a child has no result
-//   - budget_exceeded: a hard limit of a budget stopped the handler
+//   - budget_exceeded: a hard limit of a gate stopped the handler
 //   - permanent: the handler chose it: never retried, whatever the policy says
 //   - frames_lost: a failover lost frames that were acknowledged; retried like any
 //   - execution_deadline: the Deadline passed; the execution expires

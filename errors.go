@@ -30,7 +30,7 @@ var (
 	// ErrLimit: the maximum number is reached, of steps, waitpoints, signals, messages, replays, members of a
 	// flow or routes.
 	ErrLimit = define("limit_reached", fault.Caller, "the maximum number is reached")
-	// ErrNotFound: the execution, flow, schedule, budget, quota, waitpoint, step, worker or session that the call
+	// ErrNotFound: the execution, flow, schedule, gate, waitpoint, step, worker or session that the call
 	// names does not exist.
 	ErrNotFound = define("execution_not_found", fault.Stop,
 		"the execution does not exist: it was never created, or it was purged")
@@ -142,18 +142,14 @@ var (
 	_ = define("invalid_cancellation_policy", fault.Caller,
 		"the cancellation policy must be cancel_all, cancel_pending or flow_only", ErrInvalidInput)
 	_ = define("resolution_pending", fault.Retry, "the flow still processes how its members ended; ask again", ErrState)
-	_ = define("budget_not_found", fault.Info, "no budget has this name", ErrNotFound)
-	_ = define("budget_conflict", fault.Caller,
-		"a budget of this name exists with other settings, or it changed since it was read", ErrConflict)
-	_ = define("invalid_budget_spec", fault.Caller, "the budget is not well formed", ErrInvalidInput)
+	_ = define("gate_not_found", fault.Info, "no gate has this name", ErrNotFound)
+	_ = define("gate_conflict", fault.Caller,
+		"a gate of this name exists with other settings, or it changed since it was read", ErrConflict)
+	_ = define("invalid_gate_spec", fault.Caller, "the gate is not well formed", ErrInvalidInput)
 	_ = define("invalid_delta", fault.Caller, "an amount must be a whole number from 0 to 2^53-1, and so must the total",
 		ErrInvalidInput)
-	_ = define("unknown_dimension", fault.Caller, "the budget refuses dimensions that it does not limit",
+	_ = define("unknown_dimension", fault.Caller, "the gate refuses dimensions that it does not limit",
 		ErrInvalidInput)
-	_ = define("quota_policy_not_found", fault.Info, "no quota has this name", ErrNotFound)
-	_ = define("quota_conflict", fault.Caller,
-		"a quota of this name exists with other settings, or it changed since it was read", ErrConflict)
-	_ = define("invalid_quota_spec", fault.Caller, "the quota is not well formed", ErrInvalidInput)
 	_ = define("execution_not_eligible", fault.Info, "the execution cannot be claimed in its present state", ErrState)
 	_ = define("partition_missing", fault.Stop,
 		"the partition's root key does not exist; the store was flushed or never booted")
@@ -281,7 +277,7 @@ func Retryable(err error) bool {
 }
 
 // CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match
-// one sentinel: both "flow_not_found" and "budget_not_found" are [ErrNotFound]. Of an error that wraps both, the
+// one sentinel: both "flow_not_found" and "gate_not_found" are [ErrNotFound]. Of an error that wraps both, the
 // precise one counts. That of an [Error] with a code that this version does not know is "parse".
 func CodeOf(err error) string {
 	if s := find(err); s != nil {

@@ -144,7 +144,7 @@ func TestErrorsThatStandForSeveralCodes(t *testing.T) {
 		code          string
 		kind, precise error
 	}{
-		{"budget_not_found", ff.ErrNotFound, denied.NoBudget},
+		{"gate_not_found", ff.ErrNotFound, denied.NoGate},
 		{"flow_conflict", ff.ErrConflict, denied.FlowConflict},
 		{"mailbox_full", ff.ErrLimit, denied.MailboxFull},
 		{"execution_not_suspended", ff.ErrState, denied.NotSuspended},

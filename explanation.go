@@ -20,7 +20,7 @@ type Explanation struct {
 	Serving *int `json:"serving,omitempty" jsonschema:"live workers that take its kind from its lane"`
 	Capable *int `json:"capable,omitempty" jsonschema:"those of them that have all its capabilities"`
 	Ahead   *int `json:"ahead,omitempty" jsonschema:"how many are before it in its queue"` // nil: it is in none
-	// ClosedUntil is when its route, which a budget or quota closed, opens by itself, and ClosedWhy what closed it;
+	// ClosedUntil is when its route, which a gate closed, opens by itself, and ClosedWhy what closed it;
 	// zero: it is open.
 	ClosedUntil time.Time `json:"closed_until,omitzero" see:"operator"`
 	ClosedWhy   string    `json:"closed_why,omitempty" see:"operator"`

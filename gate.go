@@ -7,15 +7,8 @@ import (
 	"time"
 )
 
-// Gate names a budget or a quota that an execution asks before it runs, or a limit of a key. Make one with
-// [BudgetGate] or [QuotaGate]; [LimitKey] makes that of a limit.
+// Gate names a gate that an execution asks before it runs, or is a limit of a key, which [LimitKey] makes.
 type Gate string
-
-// BudgetGate is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.
-func BudgetGate(name string) Gate { return Gate("b:" + name) }
-
-// QuotaGate is the gate of the quota of this name: work waits for a free slot, or for room in the window.
-func QuotaGate(name string) Gate { return Gate("q:" + name) }
 
 // Limit is how much of the work under one key may run, see [LimitKey]. What is 0 is not limited; one of the two must
 // be.
@@ -37,9 +30,9 @@ func (l Limit) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// limitPrefix begins the gate of a limit: "q:@<at once>.<starts>.<window, ms>@<key>". The name says everything, so
+// limitPrefix begins the gate of a limit: "@<at once>.<starts>.<window, ms>@<key>". The name says everything, so
 // that nothing is to be registered, and a key that nobody uses is nowhere.
-const limitPrefix = "q:@"
+const limitPrefix = "@"
 
 // limitGate makes the gate of a limit; what is wrong with it is found where gates are checked.
 func limitGate(key string, l Limit) Gate {
@@ -79,7 +72,7 @@ func unescapeKey(text string) string {
 	return b.String()
 }
 
-// Limit is the key and the limit of a gate that [LimitKey] made; ok is false for a budget or a quota.
+// Limit is the key and the limit of a gate that [LimitKey] made; ok is false for a gate by name.
 func (g Gate) Limit() (key string, limit Limit, ok bool) {
 	rest, ok := strings.CutPrefix(string(g), limitPrefix)
 	numbers, text, found := strings.Cut(rest, "@")
@@ -98,22 +91,13 @@ func (g Gate) Limit() (key string, limit Limit, ok bool) {
 		Limit{Concurrency: int(n[0]), Rate: int(n[1]), Per: time.Duration(n[2]) * time.Millisecond}, true
 }
 
-// IsBudget reports whether the gate is a budget; else it is a quota or a limit.
-func (g Gate) IsBudget() bool { return strings.HasPrefix(string(g), "b:") }
+// Name is the name of the gate; that of a limit says what it is.
+func (g Gate) Name() string { return string(g) }
 
-// Name is the name of the budget or quota.
-func (g Gate) Name() string {
-	_, name, _ := strings.Cut(string(g), ":")
-	return name
-}
-
-// String is "budget <name>", "quota <name>" or "limit <key> (2 at once, 10 in 1s)".
+// String is "gate <name>" or "limit <key> (2 at once, 10 in 1s)".
 func (g Gate) String() string {
-	if g.IsBudget() {
-		return "budget " + g.Name()
-	}
 	if key, l, ok := g.Limit(); ok {
 		return "limit " + key + " (" + l.String() + ")"
 	}
-	return "quota " + g.Name()
+	return "gate " + string(g)
 }

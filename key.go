@@ -16,7 +16,7 @@ import "time"
 // Of a flow, with Text alone: its id depends on (namespace, kind, key). A second submit of the same flow with an equal
 // key meets the first one (client.Flow.Duplicate). It completes the first one if that was cut short less than a day
 // ago, and otherwise changes nothing: one that was given up since is met as it is, cancelled because of
-// flow_abandoned. Another flow under the key (other nodes, inputs, edges, budgets, quotas or mode) is [ErrConflict].
+// flow_abandoned. Another flow under the key (other nodes, inputs, edges, gates or mode) is [ErrConflict].
 // The key is held as long as the flow is retained; for a day after that a submit under it is refused with
 // [ErrResultPurged]. Without a key every submit makes a flow of its own.
 //
@@ -55,8 +55,8 @@ type Key struct {
 	// it, also after its delay. It returns the handle of that execution (client.Execution.Duplicate and Replaced). The
 	// first submission after that makes the next execution.
 	//
-	// What is replaced: input, tags, lane, priority, timeout, retry policy, retention, deadline, capabilities, budgets,
-	// quotas, limits of keys and creator. What an operator changed of these is gone. What stays: its id, the time of
+	// What is replaced: input, tags, lane, priority, timeout, retry policy, retention, deadline, capabilities, gates,
+	// limits of keys and creator. What an operator changed of these is gone. What stays: its id, the time of
 	// its creation, which decides its place among equals in the queue, its mailbox, its history, and that an operator
 	// holds it. A lane that accepts nothing refuses to replace as well. A submission that is repeated after a lost
 	// reply is applied once, as long as it is among the last eight that its execution took in.

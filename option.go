@@ -136,22 +136,16 @@ func Tags(tags map[string]string) SharedOption {
 	return setter(func(s *Start) { s.Tags = tags })
 }
 
-// Budgets names the budgets that must have room before the execution runs, and that its handler spends of: at most
+// Gates names the gates that must admit the execution before it runs, and of whose amounts its handler spends: at most
 // 16, each 1..64 letters, digits, "_", "." and "-", a letter or digit first. They replace those of the definition;
 // those that are attached to its namespace, lane or tags come in addition. Of a flow: for all nodes, in addition to
 // their own. Default none.
 //
-// A budget that does not exist refuses a submission, a schedule or a flow with [ErrNotFound] before anything is
+// A gate that does not exist refuses a submission, a schedule or a flow with [ErrNotFound] before anything is
 // created; what is known to exist is believed for 10 s. For a child nobody asks before it is to run, and it waits
 // then.
-func Budgets(names ...string) SharedOption {
-	return setter(func(s *Start) { s.Budgets = names })
-}
-
-// Quotas names the quotas that must admit the execution before it runs: at most 8, as [Budgets] does budgets. One
-// that does not exist is [ErrNotFound].
-func Quotas(names ...string) SharedOption {
-	return setter(func(s *Start) { s.Quotas = names })
+func Gates(names ...string) SharedOption {
+	return setter(func(s *Start) { s.Names = names })
 }
 
 // LimitKey limits the executions that have this key, whatever their kind, lane or namespace: how many run at the same
@@ -161,11 +155,11 @@ func Quotas(names ...string) SharedOption {
 //
 // A key has 1..128 bytes; each byte other than letters, digits and "_.:/@+=-" counts three. Executions of the same
 // key may be given different limits: each obeys its own, and all count. Starts are counted for each Per on its own.
-// Several LimitKey with different keys add up: with the quotas, 8 at most. They replace those of the definition. Of a
+// Several LimitKey with different keys add up, 8 at most. They replace those of the definition. Of a
 // flow: for all nodes, in addition to their own.
 //
 // A key that is empty or too long, one that is given twice, or a limit that is out of bounds is [ErrInvalidInput].
-// For a rule that an operator can change without a new submission, see [Quotas].
+// For a rule that an operator can change without a new submission, see [Gates].
 func LimitKey(key string, limit Limit) SharedOption {
 	l := KeyLimit{Key: key, Concurrency: limit.Concurrency, Rate: limit.Rate, Per: Millis(limit.Per)}
 	return setter(func(s *Start) { s.Limits = append(slices.Clip(s.Limits), l) })

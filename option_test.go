@@ -47,8 +47,7 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		"Retention":    {flowfabric.Retention, work},
 		"Capabilities": {flowfabric.Capabilities, work},
 		"Tags":         {flowfabric.Tags, shared},
-		"Budgets":      {flowfabric.Budgets, shared},
-		"Quotas":       {flowfabric.Quotas, shared},
+		"Gates":        {flowfabric.Gates, shared},
 		"Delay":        {flowfabric.Delay, start},
 		"DelayUntil":   {flowfabric.DelayUntil, start},
 		"DeadlineAt":   {flowfabric.DeadlineAt, start},
@@ -86,8 +85,8 @@ func TestALaterOptionWins(t *testing.T) {
 			flowfabric.Start{DeadlineAt: at}},
 		"deadline": {[]any{flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Hour)},
 			flowfabric.Start{Deadline: flowfabric.Millis(time.Hour)}},
-		"budgets, quotas": {[]any{flowfabric.Budgets("a"), flowfabric.Quotas("q"), flowfabric.Budgets("b")},
-			flowfabric.Start{Budgets: []string{"b"}, Quotas: []string{"q"}}},
+		"gates": {[]any{flowfabric.Gates("a", "q"), flowfabric.Gates("b")},
+			flowfabric.Start{Names: []string{"b"}}},
 	} {
 		var got flowfabric.Start
 		for i, o := range x.options {

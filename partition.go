@@ -37,18 +37,18 @@ type Partition struct {
 	FlowDue Timer `json:"flows_due" jsonschema:"staged flows to be given up, and empty ones to be forgotten"`
 	Backlog Timer `json:"flow_backlog" jsonschema:"unfinished work of flows, by when it was looked at last"`
 
-	Closed Timer `json:"closed" jsonschema:"queues that a budget or quota keeps back, by when they open again"`
+	Closed Timer `json:"closed" jsonschema:"queues that a gate keeps back, by when they open again"`
 	Held   Timer `json:"held" jsonschema:"executions that operators hold, by since when"`
-	Outbox Timer `json:"outbox" jsonschema:"reports to budgets and quotas that are not delivered, by filing time"`
+	Outbox Timer `json:"outbox" jsonschema:"reports to gates that are not delivered, by filing time"`
 
 	// Lag is for how long the first thing that time moves has been due: far above a second, nobody ticks.
 	Lag Millis `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
 	// Behind is for how long the first piece of unfinished work of flows has waited for its turn: ticks work it off,
 	// some thousand members a second.
 	Behind Millis `json:"behind_ms" jsonschema:"for how long unfinished work of flows waits"`
-	// Undelivered is for how long the oldest message to budgets and quotas has waited: as long slots that are free
+	// Undelivered is for how long the oldest message to gates has waited: as long slots that are free
 	// may look taken. It stays below a second while somebody ticks and their partitions answer.
-	Undelivered Millis `json:"undelivered_ms" jsonschema:"for how long a message to budgets and quotas waits"`
+	Undelivered Millis `json:"undelivered_ms" jsonschema:"for how long a message to gates waits"`
 
 	Totals     Totals         `json:"totals" jsonschema:"totals of executions since the store was created"`
 	FlowTotals Totals         `json:"flow_totals" jsonschema:"totals of flows since the store was created; skipped counts members; a reopened flow counts again"`

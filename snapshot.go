@@ -95,8 +95,7 @@ type Route struct {
 	Lane         string   `json:"lane"`
 	Kind         string   `json:"kind"`
 	Capabilities []string `json:"capabilities,omitempty" jsonschema:"capabilities that its worker needs"`
-	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
-	// Budgets and Quotas are the names of Gates.
-	Budgets []string `json:"budgets,omitempty" jsonschema:"budgets that must admit it before it runs"`
-	Quotas  []string `json:"quotas,omitempty" jsonschema:"quotas that must admit it before it runs, and limits of keys, in words"`
+	Gates        []Gate   `json:"-"` // that are asked before its work runs
+	// GateNames are the names of Gates, those of limits of keys in words.
+	GateNames []string `json:"gates,omitempty" jsonschema:"gates that must admit it before it runs, and limits of keys, in words"`
 }

@@ -27,8 +27,7 @@ type Start struct {
 	Retries *int `json:"retries,omitempty" for:"submit schedule node" jsonschema:"0..1000, default 3"`
 	Policy
 	Tags    map[string]string `json:"tags,omitempty" for:"submit schedule node flow"`
-	Budgets []string          `json:"budgets,omitempty" for:"submit schedule node flow"`
-	Quotas  []string          `json:"quotas,omitempty" for:"submit schedule node flow"`
+	Names   []string          `json:"gates,omitempty" for:"submit schedule node flow" jsonschema:"gates by name"`
 	Limits  []KeyLimit        `json:"limits,omitempty" for:"submit schedule node flow" jsonschema:"limits of keys"`
 	Creator string            `json:"creator,omitempty" for:"word"`
 
@@ -44,19 +43,16 @@ type KeyLimit struct {
 	Per         Millis `json:"per_ms,omitempty"`
 }
 
-// Gates are the budgets, quotas and limits of keys in the form in which the server asks them, sorted, without repeats.
-// Nothing is checked.
+// Gates are the gates by name and the limits of keys in the form in which the server asks them, sorted, without
+// repeats. Nothing is checked.
 func (s Start) Gates() []Gate {
-	n := len(s.Budgets) + len(s.Quotas) + len(s.Limits)
+	n := len(s.Names) + len(s.Limits)
 	if n == 0 {
 		return nil
 	}
 	gates := make([]Gate, 0, n)
-	for _, name := range s.Budgets {
-		gates = append(gates, BudgetGate(name))
-	}
-	for _, name := range s.Quotas {
-		gates = append(gates, QuotaGate(name))
+	for _, name := range s.Names {
+		gates = append(gates, Gate(name))
 	}
 	for _, l := range s.Limits {
 		gates = append(gates, limitGate(l.Key, Limit{Concurrency: l.Concurrency, Rate: l.Rate,

@@ -7,9 +7,8 @@ type PublicState string
 const (
 	Waiting PublicState = "waiting"
 	Delayed PublicState = "delayed"
-	// for a budget to have room; only where it is read or listed, never in an event
-	WaitingBudget   PublicState = "waiting_budget"
-	WaitingQuota    PublicState = "waiting_quota" // for a quota, or a limit of a key; likewise
+	// for a gate to have room, or a limit of a key; only where it is read or listed, never in an event
+	WaitingGate     PublicState = "waiting_gate"
 	WaitingChildren PublicState = "waiting_children"
 	Active          PublicState = "active"
 	Suspended       PublicState = "suspended"
@@ -31,11 +30,11 @@ func (p PublicState) Terminal() bool {
 
 // State is what an execution does, or waits for.
 type State struct {
-	Public PublicState `json:"state" jsonschema:"waiting, waiting_budget, waiting_quota, waiting_children, delayed, active, suspended, completed, failed, cancelled, expired or skipped"`
+	Public PublicState `json:"state" jsonschema:"waiting, waiting_gate, waiting_children, delayed, active, suspended, completed, failed, cancelled, expired or skipped"`
 	// BlockingReason is why no worker runs it now; "": one does, or it has ended. Before a claim it is
 	// waiting_for_worker, held_by_operator, waiting_for_delay, waiting_for_retry_backoff, waiting_for_resume_delay,
-	// waiting_for_children, waiting_for_budget or waiting_for_quota. While it is suspended it is waiting_for_signal,
-	// waiting_for_approval, waiting_for_callback, waiting_for_tool_result, waiting_for_children, waiting_for_budget,
+	// waiting_for_children or waiting_for_gate. While it is suspended it is waiting_for_signal,
+	// waiting_for_approval, waiting_for_callback, waiting_for_tool_result, waiting_for_children, waiting_for_gate,
 	// paused_by_operator or paused_by_policy. An active one whose worker is lost has waiting_for_worker.
 	BlockingReason string `json:"blocking_reason,omitempty" jsonschema:"why no worker runs it now: waiting_for_worker, held_by_operator, waiting_for_delay, …; absent: one does, or it has ended"`
 }

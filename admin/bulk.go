@@ -40,8 +40,8 @@ type bulkAction struct {
 }
 
 // unended are the states in [Filter].States that are not an end.
-var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingBudget,
-	flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
+var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingGate,
+	flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
 
 // chosen are the actions that are set.
 func (b BulkAction) chosen() (chosen []bulkAction) {
@@ -80,7 +80,7 @@ func (b BulkAction) chosen() (chosen []bulkAction) {
 	}
 	if b.Hold {
 		chosen = append(chosen, bulkAction{name: "hold",
-			states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota},
+			states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingGate},
 			apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
 				return a.Hold(ctx, id, opts...)
 			}})

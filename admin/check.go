@@ -11,7 +11,7 @@ import (
 
 // CheckOptions says what [Admin.Check] and [Admin.Repair] look at. The zero value looks at everything.
 type CheckOptions struct {
-	Partitions []uint16      // default all, and those of budgets and quotas
+	Partitions []uint16      // default all, and those of gates
 	Pause      time.Duration // rest between two calls, so that a check of a busy store takes less of it; default 0
 	// MaxFindings bounds the findings that the report keeps; the counts are complete. Default 1,000.
 	MaxFindings int

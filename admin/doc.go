@@ -24,9 +24,9 @@
 // Schedules are made with client.Schedule; here [Admin.Schedules] lists them, [Admin.PauseSchedule] and
 // [Admin.ResumeSchedule] pause them and let them go on, [Admin.RemoveSchedule] removes them.
 //
-// # Budgets, quotas, token keys
+// # Gates, token keys
 //
-// [Admin.PutBudget] and [Admin.PutQuota] make and change what executions must have room in before they run,
+// [Admin.PutGate] and [Admin.PutGate] make and change what executions must have room in before they run,
 // [Admin.AttachGates] says which ones, [Admin.Gates] what they keep from running. [Admin.RotateTokenKeys] changes the
 // key that tokens of waitpoints are signed with.
 //

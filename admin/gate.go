@@ -18,24 +18,19 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// admitter is the part of the engine behind budgets, quotas and gates.
+// admitter is the part of the engine behind gates.
 type admitter interface {
-	PutBudget(ctx context.Context, b admission.Budget,
+	PutGate(ctx context.Context, g admission.Gate,
 		expected uint64) (revision uint64, already bool, wake []engine.Waiter, err error)
-	RemoveBudget(ctx context.Context, name string) (already bool, err error)
-	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
-	BudgetNames(ctx context.Context) ([]string, error)
+	RemoveGate(ctx context.Context, name string) (already bool, err error)
+	ReadGate(ctx context.Context, name string, spenders, holds, entries int) (admission.GateRecord, error)
+	GateNames(ctx context.Context) ([]string, error)
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	AdjustBudget(ctx context.Context, name string,
+	AdjustUsage(ctx context.Context, name string,
 		by map[string]int64) (used map[string]int64, wake []engine.Waiter, err error)
-	ResetBudget(ctx context.Context, name string,
+	ResetUsage(ctx context.Context, name string,
 		move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
-	PutQuota(ctx context.Context, q admission.Quota,
-		expected uint64) (revision uint64, already bool, wake []engine.Waiter, err error)
-	RemoveQuota(ctx context.Context, name string) (already bool, err error)
-	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
-	QuotaNames(ctx context.Context) ([]string, error)
+	SettleGates(ctx context.Context, news []engine.News) (done []bool, wake []engine.Waiter, err error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
 	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate,
 	) []engine.InPartition[struct{}]
@@ -81,19 +76,10 @@ func (a *Admin) gating(opts []flowfabric.ActOption, checks ...error) (act link.A
 	return act, cmp.Or(a.conn.Closed(), errors.Join(append(checks, err)...))
 }
 
-// conflict says which revision a budget or quota has, and which was expected: 0 is none.
+// conflict says which revision a gate has, and which was expected: 0 is none.
 func conflict(expected uint64, err error) error {
 	refused, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || denied.Slot(refused, 1) == "" {
-		return err
-	}
-	advice := ""
-	switch {
-	case errors.Is(err, denied.BudgetConflict):
-		advice = "admin.PutBudget"
-	case errors.Is(err, denied.QuotaConflict):
-		advice = "admin.PutQuota"
-	default:
+	if !ok || denied.Slot(refused, 1) == "" || !errors.Is(err, denied.GateConflict) {
 		return err
 	}
 	if expected != 0 {
@@ -101,8 +87,8 @@ func conflict(expected uint64, err error) error {
 			refused.Code, expected, denied.Slot(refused, 1)), err)
 	}
 	return link.InWords(
-		fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them",
-			refused.Code, denied.Slot(refused, 1), advice), err)
+		fmt.Sprintf("%s: it exists and has other settings, at revision %s; "+
+			"admin.PutGate with that revision changes them", refused.Code, denied.Slot(refused, 1)), err)
 }
 
 // putting is what a put with a revision does.
@@ -113,7 +99,7 @@ func putting(revision uint64) string {
 	return "update"
 }
 
-// about wraps the error of a call about a budget or quota.
+// about wraps the error of a call about a gate.
 func about(verb, what, name string, err error) error {
 	if err == nil {
 		return nil
@@ -121,18 +107,18 @@ func about(verb, what, name string, err error) error {
 	return fmt.Errorf("%s %s %q: %w", verb, what, name, err)
 }
 
-// AttachGates has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the
+// AttachGates has gates asked for everything that is created in a scope from now on: everywhere (the
 // zero admission.Scope), in a namespace, in a lane of a namespace, or with a tag; they come in addition to those that
 // are attached to it already. What exists keeps the gates it has. A lane without a namespace is in the client's. Each
 // partition is changed by one atomic call.
 //
-// Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8
-// quotas would be attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the partitions
-// that did not do it: the others did, and the call may be repeated. client.ErrClosed.
+// Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 gates or 8
+// limits of keys would be attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the
+// partitions that did not do it: the others did, and the call may be repeated. client.ErrClosed.
 func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate,
 	opts ...flowfabric.ActOption) error {
 	if len(gates) == 0 {
-		return fmt.Errorf("attach: %w: no budget and no quota is named", flowfabric.ErrInvalidInput)
+		return fmt.Errorf("attach: %w: no gate is named", flowfabric.ErrInvalidInput)
 	}
 	return a.changeAttached(ctx, engine.AttachAdd, scope, gates, opts)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// gateStore is a store with one budget, whose adjustment frees waiters.
+// gateStore is a store with one gate, whose adjustment frees waiters.
 type gateStore struct {
 	*fakeStore
 	mu      sync.Mutex
@@ -23,7 +23,7 @@ type gateStore struct {
 	refused uint16           // a partition that opens nothing
 }
 
-func (s *gateStore) AdjustBudget(context.Context, string,
+func (s *gateStore) AdjustUsage(context.Context, string,
 	map[string]int64) (map[string]int64, []engine.Waiter, error) {
 	return map[string]int64{"tokens": 0}, s.wake, nil
 }
@@ -58,7 +58,7 @@ func TestWakingIsACourtesy(t *testing.T) {
 	s.wake = append(s.wake, engine.Waiter{Partition: 2, Route: 7})
 	ended, end := context.WithCancel(t.Context())
 	end()
-	used, err := a.AdjustBudget(ended, "acme", map[string]int64{"tokens": -1})
+	used, err := a.AdjustUsage(ended, "acme", map[string]int64{"tokens": -1})
 	if err != nil || used["tokens"] != 0 {
 		t.Errorf("%v, %v", used, err)
 	}

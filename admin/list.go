@@ -41,8 +41,8 @@ var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.In
 // in engine.IndexEnded, too, which is read instead when completed ones are asked for as well.
 var indexOf = map[flowfabric.PublicState]engine.Index{
 	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting,
-	flowfabric.WaitingBudget: engine.IndexWaiting, flowfabric.WaitingQuota: engine.IndexWaiting,
-	flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
+	flowfabric.WaitingGate: engine.IndexWaiting,
+	flowfabric.Delayed:     engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
 	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded,
 	flowfabric.Completed: engine.IndexEnded, flowfabric.Failed: engine.IndexUnsuccessful,
 	flowfabric.Cancelled: engine.IndexUnsuccessful, flowfabric.Expired: engine.IndexUnsuccessful,
@@ -53,10 +53,10 @@ var indexOf = map[flowfabric.PublicState]engine.Index{
 type Filter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
-	// States: waiting_children, waiting, waiting_budget, waiting_quota, delayed, suspended, active, completed,
+	// States: waiting_children, waiting, waiting_gate, delayed, suspended, active, completed,
 	// failed, cancelled, expired, skipped, or [Ended] for the last five; [Held] for what operators hold. Waiting
-	// leaves out what is held, and what a budget, a quota or a limit of a key keeps from being handed out. Default
-	// all. What is granted, because a worker asks its budgets and quotas at the moment, is listed by default only,
+	// leaves out what is held, and what a gate or a limit of a key keeps from being handed out. Default
+	// all. What is granted, because a worker asks its gates at the moment, is listed by default only,
 	// with what is active.
 	//
 	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt
@@ -250,7 +250,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		index, known := indexOf[s]
 		if !known {
 			return f, fmt.Errorf(
-				"%w: Filter.States has %q, want waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, "+
+				"%w: Filter.States has %q, want waiting_children, waiting, waiting_gate, held, delayed, suspended, active, completed, failed, cancelled, "+
 					"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && index != engine.IndexActive {

@@ -183,7 +183,7 @@ func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[
 	return link.Operated("set tags of", id, err)
 }
 
-// Hold keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed
+// Hold keeps an execution that could be claimed, or that gates are being asked for, from being handed
 // out until [Admin.Unhold]. It keeps its age and priority; a deadline goes on. Holding what is held is no error. The
 // reason has at most 256 bytes.
 //

@@ -21,9 +21,9 @@ type Overview struct {
 	Blocked       int               `json:"waiting_children" jsonschema:"wait for others"`
 	Active        int               `json:"active"`
 	Ended         int               `json:"ended" jsonschema:"and still stored"`
-	Closed        int               `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
-	UsedUp        []UsedUp          `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, over HTTP at most ten, those for which most waits in front"`
-	Outbox        int               `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
+	Closed        int               `json:"closed" jsonschema:"queues that a gate keeps back, by partition"`
+	UsedUp        []UsedUp          `json:"gates_used_up,omitempty" jsonschema:"gates that have no room for the work that waits for them, over HTTP at most ten, those for which most waits in front"`
+	Outbox        int               `json:"outbox" jsonschema:"messages that gates have not got yet"`
 	Schedules     int               `json:"schedules" jsonschema:"schedules that are not paused"`
 	Totals        flowfabric.Totals `json:"totals" jsonschema:"totals of executions since the store was created"`
 	CreatedRate   float64           `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
@@ -83,8 +83,8 @@ func (a *Admin) Overview(ctx context.Context, namespace string) (o Overview, err
 	}
 	errs := []error{err}
 	if o.Closed > 0 {
-		gates, err := a.Gates(ctx)
-		errs, o.UsedUp = append(errs, err), gates.usedUp()
+		gated, err := a.Gated(ctx)
+		errs, o.UsedUp = append(errs, err), gated.usedUp()
 	}
 	workers, err := a.Workers(ctx)
 	errs = append(errs, err)

@@ -34,7 +34,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 		id := submit(ctx, t, c, "tides").ID()
 		ctx = trail.Acting(ctx, trail.Actor{From: "api 192.0.2.7"})
 		weight, name := 3, "llm"
-		budget := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}
+		gate := admission.Gate{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}
 		cases := []struct {
 			want string
 			do   func() error
@@ -55,28 +55,28 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				return a.SetLane(ctx, "default", admin.LaneChange{State: flowfabric.LanePaused, Weight: &weight},
 					anna, why)
 			}},
-			{"create budget llm", func() error { return a.PutBudget(ctx, budget, flowfabric.IfNew(), anna, why) }},
-			{"adjust budget llm (tokens +5)", func() error {
-				_, err := a.AdjustBudget(ctx, name, map[string]int64{"tokens": 5}, anna, why)
+			{"create gate llm", func() error { return a.PutGate(ctx, gate, flowfabric.IfNew(), anna, why) }},
+			{"adjust gate llm (tokens +5)", func() error {
+				_, err := a.AdjustUsage(ctx, name, map[string]int64{"tokens": 5}, anna, why)
 				return err
 			}},
-			{"attach scope everywhere (budget llm)", func() error {
-				return a.AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{flowfabric.BudgetGate(name)}, anna, why)
+			{"attach scope everywhere (gate llm)", func() error {
+				return a.AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{flowfabric.Gate(name)}, anna, why)
 			}},
 			{"detach scope everywhere", func() error { return a.DetachGates(ctx, admission.Scope{}, nil, anna, why) }},
-			{"reset budget llm", func() error {
-				_, _, err := a.ResetBudget(ctx, name, false, anna, why)
+			{"reset gate llm", func() error {
+				_, _, err := a.ResetUsage(ctx, name, false, anna, why)
 				return err
 			}},
-			{"remove budget llm", func() error {
-				_, err := a.RemoveBudget(ctx, name, anna, why)
+			{"remove gate llm", func() error {
+				_, err := a.RemoveGate(ctx, name, anna, why)
 				return err
 			}},
-			{"create quota calls", func() error {
-				return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, flowfabric.IfNew(), anna, why)
+			{"create gate calls", func() error {
+				return a.PutGate(ctx, admission.Gate{Name: "calls", Concurrency: 2}, flowfabric.IfNew(), anna, why)
 			}},
-			{"remove quota calls", func() error {
-				_, err := a.RemoveQuota(ctx, "calls", anna, why)
+			{"remove gate calls", func() error {
+				_, err := a.RemoveGate(ctx, "calls", anna, why)
 				return err
 			}},
 			{"put schedule nightly (" + "write_article, every 1h0m0s from 1970-01-01T00:00:00Z)", func() error {

@@ -42,10 +42,10 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 			no(a.SetPriority(ctx, x.ID(), 7))
 			no(c.Execution(x.ID()).Cancel(ctx))
 			limits := map[string]admission.Limit{"tokens": {Hard: 10}}
-			no(a.PutBudget(ctx, admission.Budget{Name: "b", Limits: limits}, flowfabric.IfNew()))
-			_, err = a.AdjustBudget(ctx, "b", map[string]int64{"tokens": 1})
+			no(a.PutGate(ctx, admission.Gate{Name: "b", Limits: limits}, flowfabric.IfNew()))
+			_, err = a.AdjustUsage(ctx, "b", map[string]int64{"tokens": 1})
 			no(err)
-			_, _, err = a.ResetBudget(ctx, "b", false)
+			_, _, err = a.ResetUsage(ctx, "b", false)
 			no(err)
 			_, err = client.Schedule(ctx, c, "s", schedule.Every(time.Hour, time.Time{}),
 				handler.Define[[]byte, []byte]("k"), nil)
@@ -59,7 +59,7 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 			for _, e := range history {
 				got = append(got, strings.TrimSpace(e.Kind+" "+e.Source)+" "+e.By)
 			}
-			b, err := a.GetBudget(ctx, "b")
+			b, err := a.GetGate(ctx, "b")
 			no(err)
 			for _, e := range b.Audit {
 				got = append(got, e.What+" "+e.By)

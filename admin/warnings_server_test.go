@@ -55,17 +55,17 @@ func TestWarningsOfAClient(t *testing.T) {
 	}); text != "" {
 		t.Errorf("a retention said in advance: %q", text)
 	}
-	if err := admin.New(c).PutBudget(ctx,
-		admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}); err != nil {
+	if err := admin.New(c).PutGate(ctx,
+		admission.Gate{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{false, true, false} { // once a period
 		text := said(func() error {
 			_, err := admin.New(c).ReportUsage(ctx,
-				admission.Usage{Budget: "acme", Key: string(rune('a' + i)), Amounts: map[string]int64{"tokens": 4}})
+				admission.Usage{Gate: "acme", Key: string(rune('a' + i)), Amounts: map[string]int64{"tokens": 4}})
 			return err
 		})
-		if strings.Contains(text, "above the soft limit of a budget") != want {
+		if strings.Contains(text, "above the soft limit of a gate") != want {
 			t.Errorf("report %d: %q", i, text)
 		}
 	}

@@ -2,20 +2,19 @@ package admission
 
 import "time"
 
-// AuditEntry is one entry of the audit log of a budget or quota. What is created, changed, adjusted, period, release
-// or soft_limit. Which of the other fields say what the detail says depends on it; they are empty when the detail is
-// not as expected.
+// AuditEntry is one entry of the audit log of a gate. What is created, changed, adjusted, raised, period, release or
+// soft_limit. Which of the other fields say what the detail says depends on it; they are empty when the detail is not
+// as expected.
 type AuditEntry struct {
 	At   time.Time `json:"at"`
-	What string    `json:"what" jsonschema:"created, changed, adjusted, period, release or soft_limit"`
+	What string    `json:"what" jsonschema:"created, changed, adjusted, raised, period, release or soft_limit"`
 	// By is who; of a soft_limit the execution that passed it, or empty.
 	By string `json:"by,omitempty" jsonschema:"who, or the execution that passed a soft limit"`
 	// Detail is what was stored; that of a release begins with the execution whose usage was released.
 	Detail string `json:"detail,omitempty"`
 
-	Budget    *Budget          `json:"budget,omitempty" jsonschema:"what it was created with, or changed to"`
-	Quota     *Quota           `json:"quota,omitempty" jsonschema:"what it was created with, or changed to"`
-	Amounts   map[string]int64 `json:"amounts,omitempty" jsonschema:"what an adjustment added, a release gave back, or was used in a period that ended"`
+	Gate      *Gate            `json:"gate,omitempty" jsonschema:"what it was created with, or changed to"`
+	Amounts   map[string]int64 `json:"amounts,omitempty" jsonschema:"what an adjustment or a raise added, a release gave back, or was used in a period that ended"`
 	Reason    string           `json:"reason,omitempty" jsonschema:"of an adjustment"`
 	Period    *uint64          `json:"period,omitempty" jsonschema:"the one that ended"`
 	Began     time.Time        `json:"period_began_at,omitzero"`

@@ -24,7 +24,7 @@ func Example() {
 	}
 	defer c.Close()
 	a := admin.New(c)
-	err = a.PutBudget(ctx, admission.Budget{
+	err = a.PutGate(ctx, admission.Gate{
 		Name:   "acme",
 		Reset:  flowfabric.Millis(24 * time.Hour),
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1000, Soft: 800}},
@@ -35,10 +35,10 @@ func Example() {
 	}
 	for i, tokens := range []int64{700, 200, 200} {
 		r, err := a.ReportUsage(ctx,
-			admission.Usage{Budget: "acme", Key: fmt.Sprint("report-", i), Amounts: map[string]int64{"tokens": tokens}})
+			admission.Usage{Gate: "acme", Key: fmt.Sprint("report-", i), Amounts: map[string]int64{"tokens": tokens}})
 		fmt.Println(r.Verdict, err)
 	}
-	b, err := a.GetBudget(ctx, "acme")
+	b, err := a.GetGate(ctx, "acme")
 	fmt.Println(b.Used["tokens"], err)
 	// Output:
 	// OK <nil>

@@ -1,6 +1,6 @@
 package admission
 
-// Scope is where budgets and quotas are attached: everything (the zero value), a namespace, a lane of a namespace, or
+// Scope is where gates are attached: everything (the zero value), a namespace, a lane of a namespace, or
 // a tag and its value. It applies to executions created from then on.
 type Scope struct {
 	Namespace string `json:"namespace,omitempty" jsonschema:"alone: all of it"`

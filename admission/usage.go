@@ -4,10 +4,10 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Usage reports what was used of a budget. The holder of an execution sets Epoch and Sequence, which counts its
-// reports to this budget under this lease: 1, 2, …; everybody else sets Key. A repeated report changes nothing.
+// Usage reports what was used of a gate. The holder of an execution sets Epoch and Sequence, which counts its
+// reports to this gate under this lease: 1, 2, …; everybody else sets Key. A repeated report changes nothing.
 type Usage struct {
-	Budget    string
+	Gate      string
 	Execution flowfabric.ExecutionID // whose ledger it goes into; may be zero with a Key
 	Epoch     uint64
 	Sequence  uint64
@@ -22,15 +22,16 @@ type Reported struct {
 	// the reporter's lease is not the execution's newest; it was counted all the same
 	Late     bool `json:"late" jsonschema:"the execution is another worker's by now; it was counted all the same"`
 	Replayed bool `json:"repeated" jsonschema:"this is the answer of the first time"`
-	// the budget's OnHard; HardFail instead of HardBlock for what is above a limit, so that no period has room for it
-	Action   HardAction        `json:"action,omitempty" jsonschema:"what the budget wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
+	// the gate's OnHard; HardFail instead of HardBlock for what is above a limit, so that no period has room for it
+	Action   HardAction        `json:"action,omitempty" jsonschema:"what the gate wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
 	Left     flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
 	Period   uint64            `json:"period"`
+	Parent   string            `json:"parent,omitempty" jsonschema:"the gate above it"`
 	Breaches []Breach          `json:"breaches,omitempty"`
 }
 
-// Verdict is the answer of a budget to a report: "OK", counted, and no limit is passed; "SOFT_BREACH", counted, and
-// above a soft limit; "HARD_BREACH", it would pass a hard limit, and is counted only if the budget warns.
+// Verdict is the answer of a gate to a report: "OK", counted, and no limit is passed; "SOFT_BREACH", counted, and
+// above a soft limit; "HARD_BREACH", it would pass a hard limit, and is counted only if the gate warns.
 type Verdict string
 
 // Breach is one limit that a report passes, or would.

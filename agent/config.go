@@ -71,7 +71,7 @@ type Config struct {
 	// alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are made,
 	// not for recorded ones.
 	Edit func(*Request)
-	// Spend is what an answer costs by dimension, to be spent from the execution's budgets. Default: dimension
+	// Spend is what an answer costs by dimension, to be spent from the execution's gates. Default: dimension
 	// tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.
 	Spend func(Usage) map[string]int64
 	// Tracer makes spans by the conventions of OpenTelemetry for generative AI, without content of messages. Default:

@@ -62,7 +62,7 @@ var supported = []string{"user: hello",
 // model or a tool is made again, readers see each frame once, and what was spent lies between what was recorded and
 // what was done.
 func TestCrashes(t *testing.T) {
-	purse := admission.Budget{Name: "purse", OnHard: admission.HardFail,
+	purse := admission.Gate{Name: "purse", OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1000}}}
 	var mu sync.Mutex
 	var fx *fftest.Effects
@@ -94,7 +94,7 @@ func TestCrashes(t *testing.T) {
 			if made > 2 {
 				repeated++
 			}
-		}, fftest.Budgets(purse))
+		}, fftest.Gates(purse))
 	// Appends, spends and records of two model calls, records of four tools, two waits and their answers, claims and
 	// the end; before and after each.
 	if crashes < 40 || repeated == 0 {

@@ -35,7 +35,7 @@
 // # Limits
 //
 // MaxTurns, MaxTokens and MaxTime of [Config] end a run with a [*LimitError]. They look at recorded figures only, so
-// a run that is repeated stops at the same place. Budgets of the execution are for limits over many runs: what an
+// a run that is repeated stops at the same place. Gates of the execution are for limits over many runs: what an
 // answer cost is spent (handler.Task.SpendUsage) in the step that records it, so it is counted at least as often as the
 // answer was recorded, and at most as often as the model was called.
 //
@@ -69,7 +69,7 @@
 //   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result
 //     above 240 KiB goes to the model as an error.
-//   - A budget refuses what an answer cost. The answer is not recorded, and the error is returned, see
+//   - A gate refuses what an answer cost. The answer is not recorded, and the error is returned, see
 //     handler.Task.SpendUsage.
 //   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and
 //     instructions from where it was. A tool that newly needs approval asks about recorded calls, too.

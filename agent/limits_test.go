@@ -105,10 +105,10 @@ func TestSpending(t *testing.T) {
 		"over limit": {nil, "tokens", 10, 15},
 	} {
 		t.Run(name, func(t *testing.T) {
-			budget := admission.Budget{Name: "b", OnHard: admission.HardFail, StrictDimensions: true,
+			budget := admission.Gate{Name: "b", OnHard: admission.HardFail, StrictDimensions: true,
 				Limits: map[string]admission.Limit{tc.dimension: {Hard: tc.hard}}}
 			r := fftest.Run(t, chat, running(agent.Config{Model: &script{answers: two},
-				Tools: []agent.Tool{search(nil)}, Spend: tc.spend}), "hello", fftest.Budgets(budget))
+				Tools: []agent.Tool{search(nil)}, Spend: tc.spend}), "hello", fftest.Gates(budget))
 			if r.Spent["b"][tc.dimension] != tc.spent {
 				t.Errorf("%v", r.Spent)
 			}
@@ -123,13 +123,13 @@ func TestSpending(t *testing.T) {
 
 // An agent that a budget blocks goes on in the next period, and asks again what could not be paid.
 func TestBlockedByABudget(t *testing.T) {
-	budget := admission.Budget{Name: "b", OnHard: admission.HardBlock, Reset: flowfabric.Millis(time.Hour),
+	budget := admission.Gate{Name: "b", OnHard: admission.HardBlock, Reset: flowfabric.Millis(time.Hour),
 		Limits: map[string]admission.Limit{"tokens": {Hard: 15}}}
 	calls := 0
 	model := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("end")},
 		called: func(int, agent.Request) { calls++ }}
 	r := fftest.Run(t, chat, running(agent.Config{Model: model, Tools: []agent.Tool{search(nil)}}), "hello",
-		fftest.Budgets(budget))
+		fftest.Gates(budget))
 	if r.Err != nil || calls != 3 || r.Elapsed < 59*time.Minute || len(r.Attempts) != 1 {
 		t.Errorf("%v, %d calls, %v, %d attempts", r.Err, calls, r.Elapsed, len(r.Attempts))
 	}

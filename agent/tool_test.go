@@ -274,11 +274,11 @@ func TestToolsSpend(t *testing.T) {
 		return "spent", call.Task.Spend(ctx, "cents", 50)
 	})
 	for _, action := range []admission.HardAction{admission.HardReject, admission.HardFail} {
-		budget := admission.Budget{Name: "b", OnHard: action, Limits: map[string]admission.Limit{"cents": {Hard: 60}}}
+		budget := admission.Gate{Name: "b", OnHard: action, Limits: map[string]admission.Limit{"cents": {Hard: 60}}}
 		r := fftest.Run(t, chat, running(
 			agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), wants("x", "{}"), says("end")}},
 				Tools: []agent.Tool{tool}, Spend: func(agent.Usage) map[string]int64 { return nil }}), "hello",
-			fftest.Budgets(budget))
+			fftest.Gates(budget))
 		if r.Spent["b"]["cents"] != 50 {
 			t.Errorf("%v spent", r.Spent)
 		}
@@ -287,7 +287,7 @@ func TestToolsSpend(t *testing.T) {
 			continue
 		}
 		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 ||
-			!strings.Contains(r.Result.Messages[i].Text, "budget b") {
+			!strings.Contains(r.Result.Messages[i].Text, "gate b") {
 			t.Errorf("%+v", r.Result.Messages)
 		}
 	}

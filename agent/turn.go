@@ -117,13 +117,13 @@ func (r *run) generate(ctx context.Context, req Request) (response Response, err
 	return response, err
 }
 
-// spend reports what an answer cost to the execution's budgets.
+// spend reports what an answer cost to the execution's gates.
 func (r *run) spend(ctx context.Context, u Usage) error {
 	amounts := map[string]int64{"tokens": u.Total()}
 	if r.cfg.Spend != nil {
 		amounts = maps.Clone(r.cfg.Spend(u))
 	} else {
-		ctx = tasks.Unasked(ctx) // without a budget there is nothing to warn of
+		ctx = tasks.Unasked(ctx) // without a gate there is nothing to warn of
 	}
 	maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n == 0 })
 	if len(amounts) == 0 {

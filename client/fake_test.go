@@ -27,7 +27,7 @@ type fakeStore struct {
 	stepReader      // nil: steps are tested on a server
 	flows           // nil: flows are tested on servers
 	scheduler       // nil: schedules are tested on a server
-	link.GateFinder // nil: budgets and quotas are tested on servers
+	link.GateFinder // nil: gates are tested on servers
 
 	storetest.Creator                                                              // its mutex guards the rest
 	ended             map[flowfabric.ExecutionID]engine.Snapshot                   // terminal ones

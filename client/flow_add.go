@@ -25,7 +25,7 @@ import (
 // repeated after the flow was sealed or has ended it is no error either.
 //
 // Errors before anything is added: those of flow.Flow.Err; flowfabric.ErrInvalidInput for another kind than the
-// flow's; ErrCorrupt for a flow that is staged only; ErrNotFound for the flow, a budget or a quota. Of a call, which
+// flow's; ErrCorrupt for a flow that is staged only; ErrNotFound for the flow, a gate. Of a call, which
 // then adds nothing: ErrState; ErrTerminal; ErrNotFound for an edge from a member that the flow does not have;
 // ErrConflict for a node that is there with another input; ErrLimit above 10,000 members or 50,000 edges in all;
 // ErrLaneClosed, ErrLimit, ErrOutOfMemory, each with the node it is about. ErrTransport and errors of ctx, after

@@ -21,7 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// FlowOption changes one [SubmitFlow]: flowfabric.Key, Namespace, Creator, Tags, Budgets, Quotas.
+// FlowOption changes one [SubmitFlow]: flowfabric.Key, Namespace, Creator, Tags, Gates.
 type FlowOption interface{ SubmitFlowOption() }
 
 // flowSubmission is what the caller of [SubmitFlow] says about the flow.
@@ -63,7 +63,7 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 // Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds.
-// From the server: ErrNotFound for budgets and quotas that a node names, before anything is made; ErrConflict;
+// From the server: ErrNotFound for gates that a node names, before anything is made; ErrConflict;
 // ErrResultPurged for a key whose flow was purged less than a day ago; ErrTerminal when the flow was cancelled while
 // it was put together; ErrLaneClosed, ErrLimit and ErrConflict, with the node they are about, which leave nothing, or
 // a larger flow staged: once their cause is removed the same submit with the same key goes on; ErrOutOfMemory.

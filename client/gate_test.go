@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
-// gateStore is a store with one budget, "acme".
+// gateStore is a store with one gate, "acme".
 type gateStore struct {
 	*fakeStore
 	reads map[string]int
@@ -28,7 +28,7 @@ func (s *gateStore) FindGate(_ context.Context, gate flowfabric.Gate) error {
 		return flowfabric.ErrTransport
 	}
 	if gate.Name() != "acme" {
-		return denied.New("ff_read_budget", "budget_not_found", gate.Name())
+		return denied.New("ff_read_gate", "gate_not_found", gate.Name())
 	}
 	return nil
 }
@@ -42,30 +42,30 @@ func TestGatesAreBelieved(t *testing.T) {
 	def := handler.Define[string, string]("k")
 	s.lost = 2 // repeated, as creating is
 	for range 3 {
-		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme")); err != nil {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Gates("acme")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err,
-			denied.NoBudget) || !strings.Contains(err.Error(), "submit k: budget nobody") {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Gates("acme", "nobody")); !errors.Is(err,
+			denied.NoGate) || !strings.Contains(err.Error(), "submit k: gate nobody") {
 			t.Error(err)
 		}
 	}
 	if s.reads["acme"] != 3 || s.reads["nobody"] != 2 || len(s.Stored) != 3 {
 		t.Errorf("%v, %d created", s.reads, len(s.Stored))
 	}
-	c.link.Gates.Forget(flowfabric.BudgetGate("acme")) // as after ten seconds
-	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme")); err != nil || s.reads["acme"] != 4 {
+	c.link.Gates.Forget(flowfabric.Gate("acme")) // as after ten seconds
+	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Gates("acme")); err != nil || s.reads["acme"] != 4 {
 		t.Errorf("%v, %v", err, s.reads)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) ||
+	if _, err := Submit(ended, c, def, "x", flowfabric.Gates("other")); !errors.Is(err, context.Canceled) ||
 		len(s.Stored) != 4 || s.reads["other"] != 0 {
 		t.Errorf("%v, %d created", err, len(s.Stored))
 	}
-	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("no name")); !errors.Is(err,
+	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Gates("no name")); !errors.Is(err,
 		flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
 		t.Error(err)
 	}

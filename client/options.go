@@ -13,7 +13,7 @@ import (
 )
 
 // SubmitOption changes one submission: of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay,
-// DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace, Creator and Key; for
+// DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey, Namespace, Creator and Key; for
 // [SubmitMany] [Keys] instead of Key. Later options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ SubmitOption() }
 

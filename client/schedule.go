@@ -45,12 +45,12 @@ type scheduling struct {
 }
 
 // ScheduleOption changes a [Schedule]: a [SchedulingOption], and of package flowfabric, for the executions that it
-// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey,
+// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Gates, LimitKey,
 // Namespace and Creator. Later options win over earlier ones, and all of them over the definition.
 type ScheduleOption interface{ ScheduleOption() }
 
 // ScheduleFlowOption changes a [ScheduleFlow]: a [SchedulingOption], and of package flowfabric, for the flows that it
-// submits, Tags, Budgets, Quotas, LimitKey, Namespace and Creator.
+// submits, Tags, Gates, LimitKey, Namespace and Creator.
 type ScheduleFlowOption interface{ ScheduleFlowOption() }
 
 // SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns],

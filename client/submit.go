@@ -17,14 +17,14 @@ import (
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
-// Policy, deadline, lane, priority, capabilities, tags, budgets and quotas come from the definition; options override
+// Policy, deadline, lane, priority, capabilities, tags, gates come from the definition; options override
 // them, of the policy flowfabric.Retries, Timeout and Retention.
 //
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput, ErrPayloadTooLarge,
-// the definition's own error, the codec's. From the server: ErrNotFound for a budget or quota that is named
+// the definition's own error, the codec's. From the server: ErrNotFound for a gate that is named
 // and does not exist, before anything is created; ErrConflict, for a Key; ErrLimit,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.

@@ -153,7 +153,7 @@ func TestFirstLoad(t *testing.T) {
 // A page of what belongs to no namespace asks first whether it may, and tells somebody who is bound to one why there
 // is nothing to see.
 func TestPagesOfNoNamespaceExplain(t *testing.T) {
-	for name, operations := range map[string][]string{"limits": {"listBudgets"},
+	for name, operations := range map[string][]string{"gates": {"listGates", "listGated"},
 		"health": {"examine", "listPartitions", "listTokenKeys"}, "overview": {"examine"}} {
 		text, err := files.ReadFile("assets/pages/" + name + ".js")
 		if err != nil || !strings.Contains(string(text), "<${Bound} what=") {

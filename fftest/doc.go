@@ -37,9 +37,9 @@
 // A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds,
 // [Run] and [Crashes] have only one, which may be its own child.
 //
-// # Budgets
+// # Gates
 //
-// [Budgets] makes budgets and has the execution spend from them; [Report.Spent] says how much it did. Periods begin
+// [Gates] makes gates and has the execution spend from them; [Report.Spent] says how much it did. Periods begin
 // anew in virtual time.
 //
 // # What goes wrong here as it does there
@@ -57,7 +57,7 @@
 //     Give handlers fakes, or an in-memory net.Pipe.
 //   - A mutex that is held across a sleep stops the clock too, since waiting for a mutex is not waiting for time.
 //   - While the test waits in a method of this package, such as [Env.Sleep], the environment steps from one due time
-//     in its store to the next: delays, retries, timeouts, deadlines, schedules, quota windows, the leases of dead
+//     in its store to the next: delays, retries, timeouts, deadlines, schedules, windows of gates, the leases of dead
 //     workers, retention. It does not matter who made the work: [Submit], the environment's client, a handler, a
 //     schedule or a flow. The hours between cost nothing.
 //   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews

@@ -213,15 +213,15 @@ func TestSleepWaitsForHandlersAtWork(t *testing.T) {
 	})
 }
 
-// A quota's window and the end of retention are due, too.
-func TestSleepStepsToQuotasAndRetention(t *testing.T) {
+// A gate's window and the end of retention are due, too.
+func TestSleepStepsToWindowsAndRetention(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
-		if err := admin.New(o.Client()).PutQuota(o.t.Context(),
-			admission.Quota{Name: "hourly", Rate: 1, Window: flowfabric.Millis(2 * time.Hour)}); err != nil {
+		if err := admin.New(o.Client()).PutGate(o.t.Context(),
+			admission.Gate{Name: "hourly", Rate: 1, Window: flowfabric.Millis(2 * time.Hour)}); err != nil {
 			o.t.Fatal(err)
 		}
 		for range 3 {
-			o.submit("limited", flowfabric.Quotas("hourly"))
+			o.submit("limited", flowfabric.Gates("hourly"))
 		}
 		short := o.submit("short", flowfabric.Retention(90*time.Minute))
 		o.Sleep(89 * time.Minute)

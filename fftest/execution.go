@@ -35,7 +35,7 @@ func Submit[In, Out any](w *Env, def *handler.Definition[In, Out], in In, opts .
 		// time flies here, and a test looks at what ended long ago
 		opts = append([]client.SubmitOption{flowfabric.Retention(limits.MaxDelay)}, opts...)
 	}
-	opts = append(w.makeBudgets(opts), numbered(w.submitted.Add(1)))
+	opts = append(w.makeGates(opts), numbered(w.submitted.Add(1)))
 	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)
 	if err != nil {
 		w.t.Fatalf("fftest: submit: %v", err)
@@ -79,7 +79,7 @@ func (x *Execution[Out]) Cancel(opts ...flowfabric.ActOption) {
 
 // Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [Env]
 // ends the test. Patience does not count the time until something is due, 30 s or more away, that moves an execution
-// (a delay, a timeout, a deadline, a quota's window) or an answer. Time in which somebody would have to answer
+// (a delay, a timeout, a deadline, a gate's window) or an answer. Time in which somebody would have to answer
 // counts. Where there are schedules, something is always due: then only what moves this execution, or the children
 // that it waits for, is not counted. An execution whose handler was run 1,000 times ends the test, too: it seems to
 // delay itself for ever.

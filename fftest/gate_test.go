@@ -78,33 +78,33 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 // A window of a day lets three start; the environment steps over the day in which the others wait.
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		_, _, _, err := g.e.PutQuota(g.t.Context(),
-			admission.Quota{Name: "daily", Rate: 3, Window: flowfabric.Millis(20 * time.Hour), Cap: 1}, 0)
+		_, _, _, err := g.e.PutGate(g.t.Context(),
+			admission.Gate{Name: "daily", Rate: 3, Window: flowfabric.Millis(20 * time.Hour), Concurrency: 1}, 0)
 		g.no(err)
-		g.done(g.submit(7, flowfabric.QuotaGate("daily")))
+		g.done(g.submit(7, flowfabric.Gate("daily")))
 		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour ||
 			g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
 			t.Errorf("ran at %v", g.ran)
 		}
 		g.Sleep(time.Second)
-		q, err := g.e.ReadQuota(g.t.Context(), "daily", 0, 0)
+		q, err := g.e.ReadGate(g.t.Context(), "daily", 0, 0, 0)
 		if err != nil || q.Held != 0 {
 			t.Error(q.Held, err)
 		}
 	})
 }
 
-// A budget that is exhausted for a month.
-func TestBudgetInVirtualTime(t *testing.T) {
+// An amount that is exhausted for a month.
+func TestAmountInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		b := admission.Budget{Name: "monthly", Reset: flowfabric.Millis(30 * 24 * time.Hour),
+		b := admission.Gate{Name: "monthly", Reset: flowfabric.Millis(30 * 24 * time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
-		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0)
+		_, _, _, err := g.e.PutGate(g.t.Context(), b, 0)
 		g.no(err)
 		_, err = g.e.ReportUsage(g.t.Context(),
-			admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+			admission.Usage{Gate: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
 		g.no(err)
-		g.done(g.submit(1, flowfabric.BudgetGate("monthly")))
+		g.done(g.submit(1, flowfabric.Gate("monthly")))
 		if len(g.ran) != 1 || g.ran[0] != 30*24*time.Hour {
 			t.Errorf("ran at %v", g.ran)
 		}

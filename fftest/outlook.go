@@ -23,7 +23,7 @@ import (
 type outlook struct {
 	quiet bool      // nothing happens before due
 	due   time.Time // of the first thing that a tick or an answer waits for; zero: there is none
-	// of the first that moves an execution: a delay, a timeout, a deadline, a quota's window, an answer
+	// of the first that moves an execution: a delay, a timeout, a deadline, a gate's window, an answer
 	work      time.Time
 	schedules bool // there are some, so that something is always due
 }
@@ -171,7 +171,7 @@ func (w *Env) serves(r admin.Queue) bool {
 	return false
 }
 
-// openings adds when the routes open that budgets and quotas have closed. A budget is asked every 30 s whether it has
+// openings adds when the routes open that gates have closed. For an amount a gate is asked every 30 s whether it has
 // room, which is the more often the longer it has none: it opens with its next period. What does not exist opens when
 // somebody makes it.
 func (w *Env) openings(ctx context.Context, partition uint16, o *outlook) error {
@@ -181,7 +181,7 @@ func (w *Env) openings(ctx context.Context, partition uint16, o *outlook) error 
 		return err
 	}
 	for route, text := range closings {
-		if _, err := strconv.ParseUint(route, 10, 64); err != nil { // it counts how often a route was woken
+		if _, err := strconv.ParseUint(route, 10, 64); err != nil { // it counts wakes, or says what gates measure
 			continue
 		}
 		opens, err := w.opens(ctx, p, route, strings.Fields(text))
@@ -209,12 +209,12 @@ func (w *Env) reopens(ctx context.Context, s flowfabric.Snapshot) (opens time.Ti
 // opens is when one route opens, zero when only somebody's doing opens it.
 func (w *Env) opens(ctx context.Context, p keys.Partition, route string, why []string) (opens time.Time, err error) {
 	if len(why) >= 2 {
-		switch why[0] {
-		case "budget_not_found", "quota_policy_not_found":
+		switch {
+		case why[0] == "gate_not_found":
 			return opens, nil
-		case "budget":
-			root := keys.BudgetRoot(ids.GatePartition(why[1], limits.DefaultBudgetPartitions))
-			b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
+		case why[0] == "gate" && len(why) > 2 && why[2] == "amount":
+			root := keys.GateRoot(ids.GatePartition(why[1], limits.DefaultGatePartitions))
+			b, err := w.hash(ctx, keys.Partition(root).Gate(why[1]))
 			if err != nil || b["nx"] == "" {
 				return opens, err
 			}
@@ -259,7 +259,7 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 				return false, err
 			}
 			ids = append(ids, children...)
-		case flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota:
+		case flowfabric.Waiting, flowfabric.WaitingGate:
 			opens, err := w.reopens(ctx, s)
 			if err != nil {
 				return false, err

@@ -46,7 +46,7 @@ type Report[Out any] struct {
 	Attempts []flowfabric.AttemptRecord
 	Elapsed  time.Duration       // virtual time from creation to end
 	Snapshot flowfabric.Snapshot // everything else
-	// Spent is what the execution has spent, by budget and dimension, in the last period of each in which it spent.
+	// Spent is what the execution has spent, by gate and dimension, in the last period of each in which it spent.
 	Spent map[string]map[string]int64
 	// Crash is where [Crashes] let the worker die, "died before call 3 of ff_record_step"; "" if it did not.
 	Crash string

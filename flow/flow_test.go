@@ -294,8 +294,8 @@ func TestDigest(t *testing.T) {
 		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
 		"cleanup":    func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllEnded()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
-		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Budgets("acme")) },
-		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Quotas("acme")) },
+		"a gate":     func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Gates("acme")) },
+		"two gates":  func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Gates("acme", "gpu")) },
 		"the losers": func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.CancelRemaining()) },
 	} {
 		got := base(change)
@@ -318,27 +318,27 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Gates of a node replace those of its definition, kind by kind; those of the flow, and of who submits it, come in
+// Gates of a node replace those of its definition; those of the flow, and of who submits it, come in
 // addition.
 func TestGates(t *testing.T) {
-	costly := handler.Define[int, string]("costly", flowfabric.Budgets("own"), flowfabric.Quotas("gpu"))
-	f := flow.New("f", flowfabric.Budgets("team"), flowfabric.Quotas("gpu"))
+	costly := handler.Define[int, string]("costly", flowfabric.Gates("own", "gpu"))
+	f := flow.New("f", flowfabric.Gates("team", "gpu"))
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
-	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
+	flow.Add(f, "c", costly, 1, flowfabric.Gates("x", "team"))
 	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)),
-		Start: flowfabric.Start{Namespace: "n", Budgets: []string{"all"}}})
+		Start: flowfabric.Start{Namespace: "n", Names: []string{"all"}}})
 	must.No(t, err)
-	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
-		"[budget all budget team budget x quota gpu]"} {
+	for i, want := range []string{"[gate all gate gpu gate team]", "[gate all gate gpu gate own gate team]",
+		"[gate all gate gpu gate team gate x]"} {
 		if got := fmt.Sprint(plan.Members[i].Gates()); got != want {
 			t.Errorf("%s: %s, want %s", plan.Members[i].Node, got, want)
 		}
 	}
-	if got := fmt.Sprint(costly.Info().Gates()); got != "[budget own quota gpu]" {
+	if got := fmt.Sprint(costly.Info().Gates()); got != "[gate gpu gate own]" {
 		t.Errorf("the definition has %s now", got)
 	}
-	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
+	flow.Add(f, "d", work, 1, flowfabric.Gates("no name"))
 	if _, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(mint.ID(0)), Start: flowfabric.Start{
 		Namespace: "n"}}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)

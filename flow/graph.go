@@ -190,10 +190,9 @@ func (n *node) start(d flowfabric.Start) *flowfabric.Start {
 	return &s
 }
 
-// gated has a start ask the budgets, quotas and limits of another one as well.
+// gated has a start ask the gates and limits of another one as well.
 func gated(s, more *flowfabric.Start) {
-	s.Budgets = slices.Concat(more.Budgets, s.Budgets)
-	s.Quotas = slices.Concat(more.Quotas, s.Quotas)
+	s.Names = slices.Concat(more.Names, s.Names)
 	s.Limits = slices.Concat(more.Limits, s.Limits)
 }
 

@@ -5,12 +5,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Option changes a flow: [Growing], [Unsealed], flowfabric.Tags, Budgets or Quotas.
+// Option changes a flow: [Growing], [Unsealed], flowfabric.Tags and Gates.
 type Option interface{ FlowOption() }
 
 // NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and
 // [CancelRemaining]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
-// Retention, Capabilities, Tags, Budgets, Quotas, LimitKey and Creator. Later options win over earlier ones, and all
+// Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier ones, and all
 // of them over the definition.
 type NodeOption interface{ NodeOption() }
 

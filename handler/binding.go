@@ -84,7 +84,7 @@ func (b Binding) Err() error {
 
 // Run makes one run: it decodes the input, calls the function, and encodes the result or classifies the error
 // (see [Classify]). It never panics. It does not flush frames: who made the task's writer closes it before it
-// settles. A run that a budget has stopped fails, or is put aside, whatever the function returned, see
+// settles. A run that a gate has stopped fails, or is put aside, whatever the function returned, see
 // [Task.SpendUsage]. A completed pass that left recorded steps unasked is logged as a warning.
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {

@@ -36,7 +36,7 @@ func Delay(d time.Duration) error { return &delayError{d} }
 // Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's
 // input type: for loops and conversations that would pass the 1,000 steps of an execution. The handler runs again, as
 // the first attempt of a fresh execution: no recorded steps, waits or waitpoints, all retries and reclaims, an empty
-// stream and summary, the whole attempt timeout. The rest stays: id, key, tags, priority, budgets and limits,
+// stream and summary, the whole attempt timeout. The rest stays: id, key, tags, priority, gates and limits,
 // deadline, creator, flow, children, and messages that nobody has received. So those who wait for the result, follow
 // the stream, cancel or send messages need not know. In one call of the server, so that a crash neither loses nor
 // repeats a link. There is no bound on how often. The attempts and streams of the input before are kept, older ones

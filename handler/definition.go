@@ -117,8 +117,7 @@ func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 }
 
 func clone(s flowfabric.Start) flowfabric.Start {
-	s.Capabilities, s.Budgets = slices.Clone(s.Capabilities), slices.Clone(s.Budgets)
-	s.Quotas, s.Limits = slices.Clone(s.Quotas), slices.Clone(s.Limits)
+	s.Capabilities, s.Names, s.Limits = slices.Clone(s.Capabilities), slices.Clone(s.Names), slices.Clone(s.Limits)
 	s.Tags = maps.Clone(s.Tags)
 	s.Policy.Retry.Categories = slices.Clone(s.Policy.Retry.Categories)
 	return s

@@ -31,12 +31,12 @@ func TestDefineOptions(t *testing.T) {
 		handler.Retry(5, time.Second, 2*time.Minute), flowfabric.Timeout(time.Minute), flowfabric.Deadline(time.Hour),
 		flowfabric.Lane("gpu"), flowfabric.Priority(9), flowfabric.Capabilities("cuda", "arm", "cuda"),
 		handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), flowfabric.Retention(time.Hour),
-		flowfabric.Quotas("gpu"), flowfabric.Budgets("other"), flowfabric.Budgets("team", "acme", "team"),
+		flowfabric.Gates("other"), flowfabric.Gates("team", "gpu", "acme", "team"),
 		flowfabric.Tags(tags))
 	tags["app.tenant"] = "changed"
 	want := flowfabric.Start{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"},
 		Deadline: flowfabric.Millis(time.Hour), Tags: map[string]string{"app.tenant": "acme"},
-		Budgets: []string{"team", "acme", "team"}, Quotas: []string{"gpu"},
+		Names: []string{"team", "gpu", "acme", "team"},
 		Policy: flowfabric.Policy{AttemptTimeout: flowfabric.Millis(time.Minute), StreamFrames: 50, MaxReclaims: 7,
 			MaxReplays: 3,
 			Retention:  valid.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
@@ -45,8 +45,8 @@ func TestDefineOptions(t *testing.T) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
 	d.Info().Capabilities[0] = "changed"
-	d.Info().Budgets[0] = "changed"
-	if d.Info().Capabilities[0] != "arm" || d.Info().Budgets[0] != "team" {
+	d.Info().Names[0] = "changed"
+	if d.Info().Capabilities[0] != "arm" || d.Info().Names[0] != "team" {
 		t.Fatal("a caller changed the definition through its copy")
 	}
 	d.Info().Tags["app.tenant"] = "changed"
@@ -93,9 +93,9 @@ func TestDefineRefuses(t *testing.T) {
 		{"long kind", strings.Repeat("k", 65), flowfabric.Retries(0), flowfabric.ErrInvalidInput, "1..64"},
 		{"brace in kind", "a{b", flowfabric.Retries(0), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
-		{"budget", "k", flowfabric.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
-		{"nine quotas", "k", flowfabric.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput,
-			"0 budgets and 9 quotas or limits, want at most 16 and 8"},
+		{"gate", "k", flowfabric.Gates("no name"), flowfabric.ErrInvalidInput, `gate "no name"`},
+		{"17 gates", "k", flowfabric.Gates(strings.Split("abcdefghijklmnopq", "")...), flowfabric.ErrInvalidInput,
+			"17 gates and 0 limits of keys, want at most 16 and 8"},
 		{"negative retries", "k", handler.Retry(-1, 0, 0), denied.Policy, "0..1000"},
 		{"1001 retries", "k", handler.Retry(1001, 0, 0), denied.Policy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput,

@@ -42,6 +42,11 @@
 //	                        queue, no attempt consumed, until there may be room; whatever was returned. With HardReject the
 //	                        context goes on, and an error that wraps ErrOverBudget is fail, category budget_exceeded
 //
+// # What a call may cost
+//
+// A handler reserves the most that a call may use before it makes it ([Task.Reserve]), and settles what it used. Then
+// no hard limit of a gate is passed, whatever crashes. [Task.Spend] is for what is known only afterwards.
+//
 // # What can go wrong, and what follows
 //
 //   - The process dies, or the lease is lost. A later run runs the handler again from the top. A [Step] that was
@@ -50,6 +55,8 @@
 //     (the fence's epoch, or execution id and step name).
 //   - A step ran but its value cannot be recorded (store away, lease lost). Step returns the error; the effect has
 //     happened and the next run repeats it.
+//   - The process dies between a reservation and its settlement. It is charged in full when the lease is over: the call
+//     may have been paid.
 //   - The handler was changed. A recorded step that the new code never asks for stays stored and is reported
 //     (a warning); a recorded value that no longer decodes is a permanent failure.
 //   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.

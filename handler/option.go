@@ -14,7 +14,7 @@ import (
 
 // DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames]
 // and [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags,
-// Budgets, Quotas and LimitKey. A later option wins over an earlier one of the same name.
+// Gates and LimitKey. A later option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
 
 // definer is an option of this package.

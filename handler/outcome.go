@@ -29,7 +29,7 @@ type Outcome struct {
 	//	               server ends it by itself; a worker that still holds it should release it
 	//	suspend        gives up the lease until the wait of the run is answered; the attempt goes on then
 	//	wait_children  makes the children of the run and suspends it until enough of them have ended
-	//	block          puts the attempt back into its queue, which a budget closes: Err is its [*OverBudgetError]
+	//	block          puts the attempt back into its queue, which a gate closes: Err is its [*OverBudgetError]
 	//	continue       starts the execution anew with Input
 	Kind   string
 	Result []byte // complete: encoded, at most 1 MiB

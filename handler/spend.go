@@ -25,24 +25,24 @@ const (
 	maxAmount = 1<<53 - 1
 	// spendGrace is how long what was spent may still be reported after the handler's context has ended.
 	spendGrace = 3 * time.Second
-	// blockedAtMost is for how long the queue of an execution that a budget blocks is closed, if nobody wakes it.
+	// blockedAtMost is for how long the queue of an execution that a gate blocks is closed, if nobody wakes it.
 	blockedAtMost = 30 * time.Second
 )
 
-// OverBudgetError is returned by [Task.Spend] when a hard limit of a budget refuses it. Nothing of the spend was
+// OverBudgetError is returned by [Task.Spend] when a hard limit of a gate refuses it. Nothing of the spend was
 // counted. It wraps flowfabric.ErrOverBudget.
 type OverBudgetError struct {
-	Budget   string
+	Gate     string
 	Breaches []admission.Breach   // the limits it would have passed, with what was used before
-	Action   admission.HardAction // what the budget wants done about it
+	Action   admission.HardAction // what the gate wants done about it
 	Left     time.Duration        // of the period; 0 = it does not end
 	Amounts  map[string]int64     // what was to be spent
 }
 
-// Error names the budget, and for each dimension what was asked, what was used before, and the limit.
+// Error names the gate, and for each dimension what was asked, what was used before, and the limit.
 func (e *OverBudgetError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "budget %s: ", e.Budget)
+	fmt.Fprintf(&b, "gate %s: ", e.Gate)
 	for i, x := range e.Breaches {
 		if i > 0 {
 			b.WriteString("; ")
@@ -58,39 +58,39 @@ func (e *OverBudgetError) Error() string {
 // Unwrap is flowfabric.ErrOverBudget.
 func (e *OverBudgetError) Unwrap() error { return flowfabric.ErrOverBudget }
 
-// Spend reports that the handler uses n of a dimension, for example tokens, to every budget among the gates of the
+// Spend reports that the handler uses n of a dimension, for example tokens, to every gate of the
 // execution. It is [Task.SpendUsage] with one dimension.
 func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 	return t.SpendUsage(ctx, admission.Usage{Amounts: map[string]int64{dimension: n}})
 }
 
-// SpendUsage reports what the handler uses, u.Amounts by dimension, to u.Budget, or if that is empty, to every budget
-// among the gates of the execution, in the order of their names; without budgets it counts nothing, and a warning says
-// so once a minute and kind. All budgets count it, or none: what one of them refuses is taken back from those before
-// it. Budgets with StrictDimensions are not told of dimensions that they do not limit. Report small amounts, before or
-// while they are used: what was used already when it is refused is over the limit. One call to the server for each
-// budget; concurrent spends of a task wait for each other.
+// SpendUsage reports what the handler uses, u.Amounts by dimension, to u.Gate, or if that is empty, to every gate of
+// the execution that counts amounts, in the order of their names, and to those above them; without one it counts
+// nothing, and a warning says so once a minute and kind. All of them count it, or none: what one refuses is taken back
+// from those before it. Gates with StrictDimensions are not told of dimensions that they do not limit. Report small
+// amounts, before or while they are used: what was used already when it is refused is over the limit. One call to the
+// server for each gate; concurrent spends of a task wait for each other.
 //
 // A handler that runs again reports again. There are two ways to count a cost once. Spend inside the [Step] whose cost
-// it is: a step that is recalled costs nothing. Or give the spend a key: each budget counts the key of an execution
+// it is: a step that is recalled costs nothing. Or give the spend a key: each gate counts the key of an execution
 // once within 24 h, whatever run or attempt repeats it. u.Key is 1..64 bytes of printable ASCII without spaces. The
 // other fields of u stay zero: the task fills them in.
 //
-// A refusal is a [*OverBudgetError]. The budget decides what happens next: with reject the handler decides, and an
+// A refusal is a [*OverBudgetError]. The gate decides what happens next: with reject the handler decides, and an
 // error it returns is a failure of category budget_exceeded like any other; with fail its context ends, with this
 // error as the cause, and whatever it returns, the execution fails for good with that category; with block its
-// context ends in the same way, and it goes back into its queue, which is closed until the budget has more room (its
+// context ends in the same way, and it goes back into its queue, which is closed until the gate has more room (its
 // next period, a higher limit, something given back), at most 30 s; then it runs again, as the same attempt. What no
-// period has room for fails as with fail. Frames, steps and earlier spends are kept. A budget that only warns refuses
+// period has room for fails as with fail. Frames, steps and earlier spends are kept. A gate that only warns refuses
 // nothing; that, and the crossing of a soft limit, is logged.
 //
-// Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget
+// Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the gate
 // marks them as late then. They are counted once, however often the report must be sent.
 //
 // Errors, the first three of which are permanent when the handler returns them, see [Permanent]:
-// flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (key, budget, name or number of
-// dimensions, at most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrConflict, when
-// the key had other amounts; ErrNotFound, when a budget was removed; code task_consumed after the handler returned. In
+// flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (key, gate, name or number of
+// dimensions, at most 64), before any call; ErrInvalidInput, when no gate knows one; ErrOverBudget; ErrConflict, when
+// the key had other amounts; ErrNotFound, when a gate was removed; code task_consumed after the handler returned. In
 // all these cases nothing was counted. ErrTransport, or another error of class retry: it is not known whether it was
 // counted, and the task reports it again before its next spend and when the handler returns. So do not repeat such a
 // spend without a key; it would count twice. If it is refused then, the next spend returns that, and counts nothing of
@@ -108,19 +108,17 @@ func (t *Task) SpendUsage(ctx context.Context, u admission.Usage) (err error) {
 		return fmt.Errorf("spend: %w: the handler has returned", denied.TaskConsumed)
 	}
 	s := t.spending
-	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && !tasks.IsUnasked(ctx) && unbudgeted.now(t.Kind()) {
-		t.Logger().WarnContext(ctx,
-			"flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with flowfabric.Budgets",
-			"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))
+	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil {
+		t.uncounted(ctx, amounts)
 	}
 	if s == nil || len(amounts) == 0 {
 		return nil
 	}
-	budgets := s.budgets
-	if u.Budget != "" {
-		if budgets = []string{u.Budget}; !slices.Contains(s.budgets, u.Budget) {
-			return fmt.Errorf("spend: %w: budget %.64q is not among the gates of the execution, they have %s",
-				flowfabric.ErrInvalidInput, u.Budget, strings.Join(s.budgets, ", "))
+	gates := s.gates
+	if u.Gate != "" {
+		if gates = []string{u.Gate}; !slices.Contains(s.gates, u.Gate) {
+			return fmt.Errorf("spend: %w: %.64q is not among the gates of the execution, they are %s",
+				flowfabric.ErrInvalidInput, u.Gate, strings.Join(s.gates, ", "))
 		}
 	}
 	s.turn <- struct{}{}
@@ -133,14 +131,24 @@ func (t *Task) SpendUsage(ctx context.Context, u admission.Usage) (err error) {
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("spend, an earlier one: %w", err)
 	}
-	s.open = &spend{budgets: budgets, key: u.Key, amounts: maps.Clone(amounts)}
+	s.open = &spend{gates: slices.Clone(gates), key: u.Key, amounts: maps.Clone(amounts)}
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("spend: %w", err)
 	}
 	return nil
 }
 
-// unbudgeted remembers of which kinds it was said that they spend without a budget.
+// uncounted warns of a spend that no gate counts.
+func (t *Task) uncounted(ctx context.Context, amounts map[string]int64) {
+	if tasks.IsUnasked(ctx) || !unbudgeted.now(t.Kind()) {
+		return
+	}
+	t.Logger().WarnContext(ctx,
+		"flowfabric: a handler spends, but no gate of its executions counts amounts; attach one (admin.AttachGates), or submit with flowfabric.Gates",
+		"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))
+}
+
+// unbudgeted remembers of which kinds it was said that they spend and nothing counts it.
 var unbudgeted = seldom{every: time.Minute}
 
 // seldom lets one of many equal warnings through in a while. The zero time of a name lets the first one through.
@@ -191,57 +199,66 @@ func validateUsage(u admission.Usage) error {
 	return nil
 }
 
-// spending is what a task knows of its budgets. The holder of the turn may use it.
+// spending is what a task knows of its gates. The holder of the turn may use it.
 type spending struct {
 	task    *Task
 	turn    chan struct{} // capacity 1; a channel, so that time passes in a test's bubble while somebody waits
-	budgets []string      // sorted
+	gates   []string      // by name, sorted
 	last    map[string]uint64
-	strange map[counter]time.Time // dimensions that a budget refused to count, and until when that is believed
+	strange map[counter]time.Time // dimensions that a gate refused to count, and until when that is believed
 	warned  map[counter]uint64    // the period in which a breach was logged
 	open    *spend                // that is being reported
-	closed  bool                  // the run is over: what a goroutine of it spends now would stop nobody
+
+	reserved reservations
+	closed   bool // the run is over: what a goroutine of it spends now would stop nobody
 }
 
-// counter is a dimension of a budget.
-type counter struct{ budget, dimension string }
+// counter is a dimension of a gate.
+type counter struct{ gate, dimension string }
 
-// strangeFor is how long a budget is not asked for a dimension that it did not know: it may be told of it meanwhile.
+// strangeFor is how long a gate is not asked for a dimension that it did not know: it may be told of it meanwhile.
 const strangeFor = 10 * time.Second
 
 // spend is one call of SpendUsage on its way.
 type spend struct {
-	budgets []string // that are told of it
+	gates   []string // that are told of it
 	key     string
 	amounts map[string]int64
-	at      int               // the budget whose turn it is
+	at      int               // the gate whose turn it is
 	sent    *admission.Usage  // the report to it that has not been answered
-	counted []admission.Usage // by the budgets before it
+	counted []admission.Usage // by the gates before it
+	deaf    int               // so many gates count no amounts
+}
+
+// named reports whether a gate may count amounts: a limit of a key does not.
+func named(g flowfabric.Gate) bool {
+	_, _, limit := g.Limit()
+	return !limit
 }
 
 func newSpending(t *Task, gates []flowfabric.Gate) *spending {
-	if t.cfg.Spender == nil || !slices.ContainsFunc(gates, flowfabric.Gate.IsBudget) {
+	if t.cfg.Spender == nil || !slices.ContainsFunc(gates, named) {
 		return nil
 	}
 	s := &spending{task: t, turn: make(chan struct{}, 1), last: map[string]uint64{}, strange: map[counter]time.Time{},
 		warned: map[counter]uint64{}}
 	for _, g := range gates {
-		if g.IsBudget() {
-			s.budgets = append(s.budgets, g.Name())
+		if named(g) {
+			s.gates = append(s.gates, g.Name())
 		}
 	}
-	slices.Sort(s.budgets)
+	slices.Sort(s.gates)
 	return s
 }
 
-// settle reports the open spend to all budgets that have not answered yet. When it returns, the spend is counted by
+// settle reports the open spend to all gates that have not answered yet. When it returns, the spend is counted by
 // all or by none, unless the error is of a kind that leaves it open.
 func (s *spending) settle(ctx context.Context) error {
 	o := s.open
 	if o == nil {
 		return nil
 	}
-	for o.at < len(o.budgets) {
+	for o.at < len(o.gates) {
 		again, err := s.report(ctx, o)
 		if err != nil {
 			if o.sent == nil {
@@ -257,9 +274,9 @@ func (s *spending) settle(ctx context.Context) error {
 	return s.known(ctx, o)
 }
 
-// report tells the budget whose turn it is. again: it does not know all dimensions, and is to be told of the others.
+// report tells the gate whose turn it is. again: it does not know all dimensions, and is to be told of the others.
 func (s *spending) report(ctx context.Context, o *spend) (again bool, err error) {
-	name := o.budgets[o.at]
+	name := o.gates[o.at]
 	if o.sent == nil {
 		part := maps.Clone(o.amounts)
 		maps.DeleteFunc(part, func(dim string, _ int64) bool {
@@ -270,12 +287,18 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 		}
 		s.last[name]++
 		fence := s.task.Fence()
-		o.sent = &admission.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name],
+		o.sent = &admission.Usage{Gate: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name],
 			Key: o.key, Amounts: part}
 	}
 	sent := *o.sent
 	r, err := s.task.cfg.Spender.ReportUsage(ctx, sent)
+	if r.Parent != "" && !slices.Contains(o.gates, r.Parent) { // what counts here counts there, too
+		o.gates = append(o.gates, r.Parent)
+	}
 	switch {
+	case err == nil && !r.Applied && r.Verdict == codes.WithinBudget: // it counts no amounts
+		o.sent, o.deaf = nil, o.deaf+1
+		return false, nil
 	case err == nil && r.Applied:
 		o.counted, o.sent = append(o.counted, sent), nil
 		s.notice(ctx, name, r)
@@ -283,7 +306,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	case err == nil:
 		o.sent = nil
 		s.undo(ctx, o)
-		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action,
+		return false, s.task.over(ctx, &OverBudgetError{Gate: name, Breaches: hard(r.Breaches), Action: r.Action,
 			Left: time.Duration(r.Left), Amounts: sent.Amounts})
 	case errors.Is(err, denied.Dimension):
 		o.sent = nil
@@ -304,7 +327,7 @@ func decided(err error) bool {
 	return class != 0 && class != fault.Retry
 }
 
-// strangers are the dimensions that a budget says it does not know: all that it was told of, if it names none of them.
+// strangers are the dimensions that a gate says it does not know: all that it was told of, if it names none of them.
 func strangers(err error, told map[string]int64) []string {
 	var out []string
 	if e, ok := errors.AsType[*flowfabric.Error](err); ok {
@@ -320,24 +343,28 @@ func strangers(err error, told map[string]int64) []string {
 	return out
 }
 
-// known takes a spend back if it has a dimension that no budget has counted.
+// known takes a spend back if it has a dimension that no gate has counted.
 func (s *spending) known(ctx context.Context, o *spend) error {
+	if o.deaf == len(o.gates) {
+		s.task.uncounted(ctx, o.amounts)
+		return nil
+	}
 	for _, dim := range slices.Sorted(maps.Keys(o.amounts)) {
 		if !slices.ContainsFunc(o.counted, func(u admission.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
 			s.undo(ctx, o)
-			return fmt.Errorf("%w: %s, in budget %s", denied.Dimension, dim, strings.Join(o.budgets, ", "))
+			return fmt.Errorf("%w: %s, in gate %s", denied.Dimension, dim, strings.Join(o.gates, ", "))
 		}
 	}
 	return nil
 }
 
-// undo takes back what budgets have counted of a spend that is refused.
+// undo takes back what gates have counted of a spend that is refused.
 func (s *spending) undo(ctx context.Context, o *spend) {
 	for _, u := range o.counted {
 		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone {
 			// not undone: the lease was lost
 			s.task.Logger().WarnContext(ctx,
-				"flowfabric: a budget keeps the amount of a refused spend", "budget", u.Budget, "error", err)
+				"flowfabric: a gate keeps the amount of a refused spend", "gate", u.Gate, "error", err)
 		}
 	}
 	o.counted = nil
@@ -346,9 +373,9 @@ func (s *spending) undo(ctx context.Context, o *spend) {
 // notice logs the limits that a spend has passed.
 func (s *spending) notice(ctx context.Context, name string, r admission.Reported) {
 	for _, x := range r.Breaches {
-		c, message := counter{name, x.Dimension}, "flowfabric: the usage is above the soft limit of a budget"
+		c, message := counter{name, x.Dimension}, "flowfabric: the usage is above the soft limit of a gate"
 		if x.Hard {
-			message = "flowfabric: above the hard limit of a budget, which only warns"
+			message = "flowfabric: above the hard limit of a gate, which only warns"
 		}
 		if period, told := s.warned[c]; x.Hard && told && period == r.Period || !x.Hard && !x.Crossed {
 			continue
@@ -356,7 +383,7 @@ func (s *spending) notice(ctx context.Context, name string, r admission.Reported
 		if x.Hard {
 			s.warned[c] = r.Period
 		}
-		s.task.Logger().WarnContext(ctx, message, "budget", name, "dimension", x.Dimension, "used", x.Used, "limit",
+		s.task.Logger().WarnContext(ctx, message, "gate", name, "dimension", x.Dimension, "used", x.Used, "limit",
 			x.Limit)
 	}
 }
@@ -365,13 +392,13 @@ func hard(breaches []admission.Breach) []admission.Breach {
 	return slices.DeleteFunc(slices.Clone(breaches), func(b admission.Breach) bool { return !b.Hard })
 }
 
-// stop is what a budget has decided about a run.
+// stop is what a gate has decided about a run.
 type stop struct {
 	err *OverBudgetError
 	at  time.Time
 }
 
-// over does what the budget wants: it ends the handler's context, unless the handler is to decide.
+// over does what the gate wants: it ends the handler's context, unless the handler is to decide.
 func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if e.Action != admission.HardFail && e.Action != admission.HardBlock {
 		return e
@@ -385,21 +412,21 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if !first {
 		return e
 	}
-	t.Logger().WarnContext(ctx, "flowfabric: the execution is over budget; its handler is stopped", "budget",
-		e.Budget, "action", string(e.Action), "error", e.Error())
+	t.Logger().WarnContext(ctx, "flowfabric: the execution is over budget; its handler is stopped", "gate",
+		e.Gate, "action", string(e.Action), "error", e.Error())
 	if t.cfg.Cancel != nil {
 		t.cfg.Cancel(e)
 	}
 	return e
 }
 
-// charged makes sure that what the handler has spent is reported, and replaces the outcome if a budget has stopped it.
+// charged makes sure that what the handler has spent is reported, and replaces the outcome if a gate has stopped it.
 func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if s := t.spending; s != nil {
 		s.turn <- struct{}{}
-		if s.open != nil {
+		if s.open != nil || len(s.reserved.open) > 0 {
 			ctx, cancel := outlive(ctx, spendGrace)
-			if err := s.settle(ctx); err != nil {
+			if err := errors.Join(s.settle(ctx), s.settled(ctx)); err != nil {
 				t.Logger().WarnContext(ctx, "flowfabric: the last spend was refused, or its answer was lost",
 					"error", err)
 			}

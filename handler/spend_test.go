@@ -29,9 +29,9 @@ import (
 
 var _ tasks.Spender = (*engine.Engine)(nil)
 
-// purse is a budget in memory, which answers as the server does.
+// purse is a gate in memory, which answers as the server does.
 type purse struct {
-	admission.Budget
+	admission.Gate
 	used     map[string]int64
 	left     time.Duration
 	sequence uint64
@@ -40,7 +40,7 @@ type purse struct {
 	soft     bool             // crossed
 }
 
-// till is a fake store of budgets. mishap, if it is set, is asked before a report: an error keeps the report from
+// till is a fake store of gates. mishap, if it is set, is asked before a report: an error keeps the report from
 // being counted, or with after, its answer from being heard.
 type till struct {
 	purses map[string]*purse
@@ -48,15 +48,18 @@ type till struct {
 	calls  []string
 }
 
-func newTill(specs ...admission.Budget) *till {
+func newTill(specs ...admission.Gate) *till {
 	b := &till{purses: map[string]*purse{}}
 	for _, s := range specs {
-		b.purses[s.Name] = &purse{Budget: s, used: map[string]int64{}}
+		b.purses[s.Name] = &purse{Gate: s, used: map[string]int64{}}
 	}
 	return b
 }
 
 func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
+	if u.Gate == "rate" { // it counts no amounts
+		return admission.Reported{Verdict: codes.WithinBudget}, nil
+	}
 	b.calls = append(b.calls, call(u))
 	if ctx.Err() != nil {
 		return admission.Reported{}, ctx.Err()
@@ -74,13 +77,13 @@ func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Re
 
 // call is a report as the calls of a till have it.
 func call(u admission.Usage) string {
-	return strings.TrimSpace(fmt.Sprintf("%s#%d %s", u.Budget, u.Sequence, u.Key))
+	return strings.TrimSpace(fmt.Sprintf("%s#%d %s", u.Gate, u.Sequence, u.Key))
 }
 
 func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
-	p := b.purses[u.Budget]
+	p := b.purses[u.Gate]
 	if p == nil {
-		return r, denied.New("fake", "budget_not_found", u.Budget)
+		return r, denied.New("fake", "gate_not_found", u.Gate)
 	}
 	if u.Sequence == p.sequence {
 		return p.reply, nil
@@ -126,7 +129,7 @@ func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 
 func (b *till) UndoUsage(_ context.Context, u admission.Usage) (bool, []engine.Waiter, error) {
 	b.calls = append(b.calls, "undo "+call(u))
-	p := b.purses[u.Budget]
+	p := b.purses[u.Gate]
 	if p.sequence != u.Sequence || p.last == nil {
 		return false, nil, nil
 	}
@@ -147,8 +150,8 @@ func (b *till) spent() string {
 	return strings.Join(out, ", ")
 }
 
-func purseOf(name string, hard int64, action admission.HardAction) admission.Budget {
-	return admission.Budget{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}
+func purseOf(name string, hard int64, action admission.HardAction) admission.Gate {
+	return admission.Gate{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}
 }
 
 // task is one whose gates are the till's budgets. Its context is that of Cancel.
@@ -157,9 +160,9 @@ func (b *till) task(change func(*tasks.Config)) (*handler.Task, context.Context)
 	logger, _ := quiet()
 	cfg := tasks.Config{Spender: b, Cancel: cancel,
 		Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
-		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.QuotaGate("rate")}}, Logger: logger}
+		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Gate("rate")}}, Logger: logger}
 	for name := range b.purses {
-		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.BudgetGate(name))
+		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Gate(name))
 	}
 	if change != nil {
 		change(&cfg)
@@ -208,7 +211,7 @@ func TestSpend(t *testing.T) {
 	if len(b.calls) != 4 {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
-	alone := newTask(tasks.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.BudgetGate("a")}}})
+	alone := newTask(tasks.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Gate("a")}}})
 	if err := errors.Join(alone.Spend(ctx, "tokens", 1),
 		newTask(tasks.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
@@ -226,13 +229,13 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	must.No(t, task.Spend(ctx, "tokens", 7))
 	err := task.Spend(ctx, "tokens", 4)
 	over, ok := errors.AsType[*handler.OverBudgetError](err)
-	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second ||
+	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Gate != "b" || over.Left != 90*time.Second ||
 		over.Action != admission.HardReject ||
 		!slices.Equal(over.Breaches, []admission.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
 		t.Fatalf("%#v", err)
 	}
 	if want :=
-		"spend: budget b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() !=
+		"spend: gate b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() !=
 		want {
 		t.Errorf("%q, want %q", err, want)
 	}
@@ -252,12 +255,12 @@ func TestSpendUsage(t *testing.T) {
 	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject))
 	task, ctx := b.task(nil)
 	use := func(budget, key string) admission.Usage {
-		return admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"tokens": 4}}
+		return admission.Usage{Gate: budget, Key: key, Amounts: map[string]int64{"tokens": 4}}
 	}
 	must.No(t, task.SpendUsage(ctx, use("b", "once")))
 	must.No(t, task.SpendUsage(ctx, use("", strings.Repeat("k", limits.MaxSpendKey))))
 	over, ok := errors.AsType[*handler.OverBudgetError](task.SpendUsage(ctx, use("", "third")))
-	if !ok || over.Budget != "b" || b.spent() != "a 4, b 8" {
+	if !ok || over.Gate != "b" || b.spent() != "a 4, b 8" {
 		t.Errorf("%v, %s", over, b.spent())
 	}
 	long := strings.Repeat("k", limits.MaxSpendKey)
@@ -265,19 +268,20 @@ func TestSpendUsage(t *testing.T) {
 	if !slices.Equal(b.calls, want) {
 		t.Errorf("%q, want %q", b.calls, want)
 	}
-	for _, u := range []admission.Usage{use("c", ""), use("rate", ""), use("", long+"k"), use("", "a key"),
+	for _, u := range []admission.Usage{use("c", ""), use("", long+"k"), use("", "a key"),
 		{Sequence: 1, Amounts: map[string]int64{"tokens": 1}}, {Epoch: 7}, {Execution: mint.ID(1)}} {
 		if err := task.SpendUsage(ctx, u); !errors.Is(err, flowfabric.ErrInvalidInput) || len(b.calls) != len(want) {
 			t.Errorf("%+v: %v, %q", u, err, b.calls)
 		}
 	}
+	must.No(t, task.SpendUsage(ctx, use("rate", ""))) // which is said in the log
 }
 
 // With fail and block the budget decides, whatever the handler returns.
 func TestBudgetStopsTheHandler(t *testing.T) {
 	boom := errors.New("boom")
 	failed :=
-		`fail result="" delay=0s category="budget_exceeded" reason="budget a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`
+		`fail result="" delay=0s category="budget_exceeded" reason="gate a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`
 	delayed := func(d string) string {
 		return `block result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
 	}
@@ -310,7 +314,7 @@ func TestBudgetStopsTheHandler(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return then(err)
 				})
-				if over, ok := errors.AsType[*handler.OverBudgetError](seen); !ok || over.Budget != "a" ||
+				if over, ok := errors.AsType[*handler.OverBudgetError](seen); !ok || over.Gate != "a" ||
 					!errors.Is(seen, flowfabric.ErrOverBudget) {
 					t.Errorf("the context ended with %v", seen)
 				}
@@ -331,7 +335,7 @@ func TestRejectedSpend(t *testing.T) {
 	}{
 		{func(error) error { return nil }, `complete result="\"a result\""`},
 		{func(err error) error { return err },
-			`fail result="" delay=0s category="budget_exceeded" reason="spend: budget a: 11 more tokens do not fit, 0 of 10 used"`},
+			`fail result="" delay=0s category="budget_exceeded" reason="spend: gate a: 11 more tokens do not fit, 0 of 10 used"`},
 		{func(err error) error { return handler.Permanent(err) }, `fail result="" delay=0s category="budget_exceeded"`},
 		{func(error) error { return handler.Cancel("enough") }, "cancel "},
 	} {
@@ -374,7 +378,7 @@ func TestSpendWithoutALease(t *testing.T) {
 func TestSpendOfUnknownDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens, cost := purseOf("a", 0, ""),
-			admission.Budget{Name: "b", StrictDimensions: true, Limits: map[string]admission.Limit{"cost": {Hard: 100}}}
+			admission.Gate{Name: "b", StrictDimensions: true, Limits: map[string]admission.Limit{"cost": {Hard: 100}}}
 		tokens.StrictDimensions = true
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
@@ -385,7 +389,7 @@ func TestSpendOfUnknownDimensions(t *testing.T) {
 			t.Errorf("%v, want %v", b.calls, want)
 		}
 		err := task.SpendUsage(ctx, admission.Usage{Amounts: map[string]int64{"tokens": 2, "images": 1}})
-		if !errors.Is(err, denied.Dimension) || !strings.Contains(err.Error(), "images, in budget a, b") {
+		if !errors.Is(err, denied.Dimension) || !strings.Contains(err.Error(), "images, in gate a, b") {
 			t.Error(err)
 		}
 		if err := task.Spend(ctx, "images", 1); !errors.Is(err, denied.Dimension) {
@@ -407,7 +411,7 @@ func TestSpendFromNoBudget(t *testing.T) {
 	b := newTill(purseOf("a", 0, ""), purseOf("b", 0, ""))
 	task, ctx := b.task(nil)
 	delete(b.purses, "b")
-	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.NoBudget) || b.spent() != "a 0" {
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.NoGate) || b.spent() != "a 0" {
 		t.Errorf("%v, %s", err, b.spent())
 	}
 }
@@ -486,7 +490,7 @@ func TestLastSpendIsNotForgotten(t *testing.T) {
 
 // Warnings refuse nothing, and are told once.
 func TestSpendWarnings(t *testing.T) {
-	limits := admission.Budget{Name: "a", Warn: true, OnHard: admission.HardFail,
+	limits := admission.Gate{Name: "a", Warn: true, OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
 	b := newTill(limits)
 	logger, log := quiet()
@@ -495,8 +499,8 @@ func TestSpendWarnings(t *testing.T) {
 		must.No(t, task.Spend(ctx, "tokens", 4))
 	}
 	for message, want := range map[string]string{
-		"above the soft limit of a budget":                   "dimension=tokens used=8 limit=5",
-		"above the hard limit of a budget, which only warns": "dimension=tokens used=12 limit=10",
+		"above the soft limit of a gate":                   "dimension=tokens used=8 limit=5",
+		"above the hard limit of a gate, which only warns": "dimension=tokens used=12 limit=10",
 	} {
 		if lines := grep(log.String(), message); len(lines) != 1 || !strings.Contains(lines[0], want) {
 			t.Errorf("%q: %q", message, lines)
@@ -567,7 +571,7 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 		delete(b.purses, "a")
 		return t.Spend(ctx, "tokens", 1)
 	})
-	if !errors.Is(out.Err, denied.NoBudget) || out.Failure.Permanent {
+	if !errors.Is(out.Err, denied.NoGate) || out.Failure.Permanent {
 		t.Errorf("a budget that is gone: %+v", out)
 	}
 }
@@ -584,7 +588,7 @@ func TestSpendsThatNobodyAskedFor(t *testing.T) {
 	}{{tasks.Unasked(t.Context()), false}, {t.Context(), true}} {
 		log.Reset()
 		must.No(t, task.Spend(x.ctx, "tokens", 1))
-		if warned := strings.Contains(log.String(), "nothing is counted"); warned != x.want {
+		if warned := strings.Contains(log.String(), "no gate of its executions counts amounts"); warned != x.want {
 			t.Errorf("warned %v: %s", warned, log.String())
 		}
 	}

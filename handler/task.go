@@ -22,7 +22,7 @@ type Task struct {
 	cfg      tasks.Config
 	logging  sync.Once // makes the logger of a task that was given none
 	logger   *slog.Logger
-	spending *spending // nil without budgets
+	spending *spending // nil without gates
 
 	mu    sync.Mutex
 	codec Codec          // of the definition
@@ -31,7 +31,7 @@ type Task struct {
 	steps   map[string][]byte
 	asked   map[string]struct{} // names this run has used; likewise
 	ended   bool                // the handler has returned
-	stopped *stop               // by a budget
+	stopped *stop               // by a gate
 	refused error               // the server says that another process holds the execution
 	waits   *waits.Run          // nil until it is needed: most handlers never wait
 	asks    *waiting            // what this run waits for, by its outcome; nil: nothing

@@ -172,7 +172,7 @@ func TestValuesOfBodies(t *testing.T) {
 		`{"kind":"a","delay_ms":9223372036854775808}`:          "not a whole number of milliseconds",
 		`{"kind":"a","delay_until":{}}`:                        "a string",
 		`{"kind":"a","tags":[]}`:                               "an object",
-		`{"kind":"a","budgets":{}}`:                            "an array",
+		`{"kind":"a","gates":{}}`:                              "an array",
 		`{"kind":"a","limits":[{"key":"k","concurrency":""}]}`: "a whole number",
 	} {
 		if p := into[problem](t, a.as("producer", "POST", "/v1/executions", body, 400)); !strings.Contains(p.Detail,
@@ -184,7 +184,7 @@ func TestValuesOfBodies(t *testing.T) {
 		400)); !strings.Contains(p.Detail, "base64") || p.Field != "/base64" {
 		t.Errorf("%+v", p)
 	}
-	if p := into[problem](t, a.as("operator", "PUT", "/v1/quotas/q", `{"rate":1,"window_ms":1,"revision":-1}`,
+	if p := into[problem](t, a.as("operator", "PUT", "/v1/gates/q", `{"rate":1,"window_ms":1,"revision":-1}`,
 		400)); !strings.Contains(p.Detail, "from 0 to 18446744073709551615") {
 		t.Errorf("%+v", p)
 	}

@@ -62,7 +62,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", submit, `{"kind":"a","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, 400, "/delay_until", "too"},
 		{"POST", submit, `{"kind":"a","retention_s":{"happy":1}}`, 400, "/retention_s", "not an outcome"},
 		{"POST", submit, `{"kind":"a","unique_key":"k","idempotency_key":"k"}`, 400, "", "one key"},
-		{"POST", submit, `{"kind":"a","budgets":["none"]}`, 404, "", "budget"},
+		{"POST", submit, `{"kind":"a","gates":["none"]}`, 404, "", "gate"},
 		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", "1048576"},
 		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "",
 			"the body has more than"},

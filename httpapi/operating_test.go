@@ -21,11 +21,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// gatesAndPartitions calls the routes of budgets, quotas, partitions and token keys, and what else only operators do.
+// gatesAndPartitions calls the routes of gates, partitions and token keys, and what else only operators do.
 func (a *api) gatesAndPartitions() {
 	t := a.t
-	const acme = "/v1/budgets/acme"
-	b := into[admission.BudgetRecord](t,
+	const acme = "/v1/gates/acme"
+	b := into[admission.GateRecord](t,
 		a.as("operator", "PUT", acme,
 			`{"limits":{"tokens":{"hard":10,"soft":5}},"on_hard":"fail","reset_ms":86400000,"refund":["failed"],"scope":"all of acme"}`,
 			200))
@@ -36,7 +36,7 @@ func (a *api) gatesAndPartitions() {
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}}}`, 409)
 	if p := into[problem](t, a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":3,"soft":5}}}`, 400)); p.Code !=
-		"invalid_budget_spec" {
+		"invalid_gate_spec" {
 		t.Errorf("%+v", p)
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}},"revision":`+num(b.Revision)+`}`, 200)
@@ -44,7 +44,7 @@ func (a *api) gatesAndPartitions() {
 		200)); r.Used["tokens"] != 7 {
 		t.Errorf("%+v", r)
 	}
-	spent := a.submit(`{"kind":"echo","budgets":["acme"]}`)
+	spent := a.submit(`{"kind":"echo","gates":["acme"]}`)
 	if r := into[apiv1.Returned](t, a.as("operator", "POST", acme+":refund",
 		`{"execution":"`+strings.TrimPrefix(spent, "/v1/executions/")+`"}`, 200)); r.Returned {
 		t.Errorf("%+v", r)
@@ -63,79 +63,76 @@ func (a *api) gatesAndPartitions() {
 	if p.Period != 1 || p.Left != 0 {
 		t.Errorf("%+v", p)
 	}
-	if l := into[admission.QuotaRecord](t, a.as("viewer", "GET", "/v1/limits/tenant-7?concurrency=2", "",
-		200)); l.Cap != 2 || l.Held != 0 {
+	if l := into[admission.GateRecord](t, a.as("viewer", "GET", "/v1/limits/tenant-7?concurrency=2", "",
+		200)); l.Concurrency != 2 || l.Held != 0 {
 		t.Errorf("%+v", l)
 	}
 	a.as("viewer", "GET", "/v1/limits/tenant-7", "", 400)
-	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items,
-		func(b admission.BudgetRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
+	if l := into[gateList](t, a.as("viewer", "GET", "/v1/gates", "", 200)); !slices.ContainsFunc(l.Items,
+		func(b admission.GateRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
 	}
-	if b := into[admission.BudgetRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 4 {
+	if b := into[admission.GateRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 4 {
 		t.Errorf("%+v", b)
 	}
 
 	a.as("operator", "POST", acme+":report", `{"key":"r1","amounts":{"tokens":1}}`, 200)
 	a.as("viewer", "GET", "/v1/limits/tenant?concurrency=3", "", 200)
 
-	const llm = "/v1/quotas/llm"
-	q := into[admission.QuotaRecord](t, a.as("operator", "PUT", llm, `{"cap":3,"rate":5,"window_ms":1000}`, 200))
-	if q.Cap != 3 || q.Rate != 5 || q.Window != flowfabric.Millis(time.Second) {
+	const llm = "/v1/gates/llm"
+	q := into[admission.GateRecord](t, a.as("operator", "PUT", llm, `{"concurrency":3,"rate":5,"window_ms":1000}`, 200))
+	if q.Concurrency != 3 || q.Rate != 5 || q.Window != flowfabric.Millis(time.Second) {
 		t.Errorf("%+v", q)
 	}
 	a.as("operator", "PUT", llm, `{"rate":3}`, 400)
-	a.as("operator", "PUT", llm, `{"cap":4,"revision":`+num(q.Revision)+`}`, 200)
-	if l := into[quotaList](t, a.as("viewer", "GET", "/v1/quotas", "", 200)); len(l.Items) != 1 ||
-		l.Items[0].Cap != 4 || l.Items[0].Rate != 0 {
+	a.as("operator", "PUT", llm, `{"concurrency":4,"revision":`+num(q.Revision)+`}`, 200)
+	if l := into[gateList](t, a.as("viewer", "GET", "/v1/gates", "", 200)); !slices.ContainsFunc(l.Items,
+		func(g admission.GateRecord) bool { return g.Name == "llm" && g.Concurrency == 4 && g.Rate == 0 }) {
 		t.Errorf("%+v", l)
 	}
 	a.as("viewer", "GET", llm, "", 200)
-	a.as("viewer", "GET", "/v1/quotas/none", "", 404)
+	a.as("viewer", "GET", "/v1/gates/none", "", 404)
 
 	// What is there is answered as it is, and what is new is made.
-	if q := into[admission.QuotaRecord](t, a.as("operator", "POST", llm+":ensure", `{"cap":9}`, 200)); q.Cap != 4 {
+	if q := into[admission.GateRecord](t, a.as("operator", "POST", llm+":ensure", `{"concurrency":9}`,
+		200)); q.Concurrency != 4 {
 		t.Errorf("%+v", q)
 	}
-	if b := into[admission.BudgetRecord](t, a.as("operator", "POST", acme+":ensure",
+	if b := into[admission.GateRecord](t, a.as("operator", "POST", acme+":ensure",
 		`{"name":"acme","limits":{"tokens":{"hard":9}}}`, 200)); b.Limits["tokens"].Hard != 20 {
 		t.Errorf("%+v", b)
 	}
 	for i, want := range []int{201, 200} {
-		q := into[admission.QuotaRecord](t,
-			a.as("operator", "POST", "/v1/quotas/fresh:ensure", `{"cap":9,"scope":"x"}`, want))
-		b := into[admission.BudgetRecord](t, a.as("operator", "POST", "/v1/budgets/fresh:ensure",
-			`{"limits":{"tokens":{"hard":9}},"on_hard":"block"}`, want))
-		if q.Cap != 9 || q.Scope != "x" || b.Limits["tokens"].Hard != 9 || b.OnHard != "block" {
-			t.Errorf("%d: %+v, %+v", i, q, b)
+		g := into[admission.GateRecord](t, a.as("operator", "POST", "/v1/gates/fresh:ensure",
+			`{"concurrency":9,"scope":"x","limits":{"tokens":{"hard":9}},"on_hard":"block"}`, want))
+		if g.Concurrency != 9 || g.Scope != "x" || g.Limits["tokens"].Hard != 9 || g.OnHard != "block" {
+			t.Errorf("%d: %+v", i, g)
 		}
 	}
-	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"limits":{"tokens":{"hard":-1}}}`, 400)
-	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"revision":1}`, 400)
-	a.as("operator", "POST", "/v1/quotas/bad:ensure", `{"cap":-1}`, 400)
-	a.as("operator", "POST", "/v1/quotas/bad:ensure", `{"cap":1,"name":"another"}`, 400)
-	a.as("operator", "PUT", "/v1/budgets/bad", `{"name":"another"}`, 400)
-	a.as("producer", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
-	a.as("blue", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
-	a.as("blue", "POST", "/v1/quotas/bad:ensure", `{}`, 403)
-	a.as("operator", "DELETE", "/v1/quotas/fresh", "", 204)
-	a.as("operator", "DELETE", "/v1/budgets/fresh", "", 204)
+	a.as("operator", "POST", "/v1/gates/bad:ensure", `{"limits":{"tokens":{"hard":-1}}}`, 400)
+	a.as("operator", "POST", "/v1/gates/bad:ensure", `{"revision":1}`, 400)
+	a.as("operator", "POST", "/v1/gates/bad:ensure", `{"concurrency":-1}`, 400)
+	a.as("operator", "POST", "/v1/gates/bad:ensure", `{"concurrency":1,"name":"another"}`, 400)
+	a.as("operator", "PUT", "/v1/gates/bad", `{"name":"another"}`, 400)
+	a.as("producer", "POST", "/v1/gates/bad:ensure", `{}`, 403)
+	a.as("blue", "POST", "/v1/gates/bad:ensure", `{}`, 403)
+	a.as("operator", "DELETE", "/v1/gates/fresh", "", 204)
+	a.as("operator", "DELETE", "/v1/gates/fresh", "", 404)
 
 	a.as("operator", "POST", "/v1/gates:attach",
-		`{"scope":{"namespace":"elsewhere"},"budgets":["acme"],"quotas":["llm"]}`, 204)
+		`{"scope":{"namespace":"elsewhere"},"gates":["acme","llm"]}`, 204)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{}}`, 400)
-	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{},"budgets":["none"]}`, 404)
-	g := into[admin.GatesInfo](t, a.as("viewer", "GET", "/v1/gates", "", 200))
+	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{},"gates":["none"]}`, 404)
+	g := into[admin.Gated](t, a.as("viewer", "GET", "/v1/gated", "", 200))
 	if len(g.Attached) != 1 || g.Attached[0].Scope.Namespace != "elsewhere" ||
-		!slices.Equal(g.Attached[0].Budgets, []string{"acme"}) ||
-		!slices.Equal(g.Attached[0].Quotas, []string{"llm"}) || g.Attached[0].By != "the-operator" {
+		!slices.Equal(g.Attached[0].Names, []string{"acme", "llm"}) || g.Attached[0].By != "the-operator" {
 		t.Errorf("%+v", g)
 	}
 	a.as("operator", "POST", "/v1/gates:detach", `{"scope":{"namespace":"elsewhere"}}`, 204)
 	a.as("operator", "DELETE", acme, "", 204)
 	a.as("operator", "DELETE", llm, "", 204)
 	a.as("viewer", "GET", acme, "", 404)
-	for _, path := range []string{"/v1/budgets", acme, "/v1/quotas", llm, "/v1/gates", "/v1/doctor", "/v1/partitions",
+	for _, path := range []string{"/v1/gates", acme, llm, "/v1/gated", "/v1/doctor", "/v1/partitions",
 		"/v1/token-keys"} {
 		a.as("blue", "GET", path, "", 403)
 	}
@@ -199,10 +196,9 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"bulk": "cancel executions", "cancelFlow": "cancel flow", "replayFlow": "replay flow", "sealFlow": "seal flow",
 	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker",
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
-	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget",
-	"ensureBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
-	"resetBudget": "reset budget", "refundBudget": "", "reportUsage": "",
-	"putQuota": "create quota", "ensureQuota": "create quota", "removeQuota": "remove quota",
+	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putGate": "create gate",
+	"ensureGate": "create gate", "removeGate": "remove gate", "adjustUsage": "adjust gate",
+	"resetUsage": "reset gate", "refundUsage": "", "reportUsage": "",
 	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",

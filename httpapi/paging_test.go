@@ -16,8 +16,7 @@ import (
 func TestListsArePaged(t *testing.T) {
 	a := newAPI(t)
 	for i := range 5 {
-		a.as("operator", "PUT", fmt.Sprintf("/v1/budgets/b%d", i), `{"limits":{"tokens":{"hard":1}}}`, 200)
-		a.as("operator", "PUT", fmt.Sprintf("/v1/quotas/q%d", i), `{"cap":1}`, 200)
+		a.as("operator", "PUT", fmt.Sprintf("/v1/gates/b%d", i), `{"limits":{"tokens":{"hard":1}}}`, 200)
 		a.as("operator", "PUT", fmt.Sprintf("/v1/schedules/s%d", i), `{"every_ms":3600000,"kind":"nobody"}`, 200)
 		a.submit(fmt.Sprintf(`{"kind":"nobody%d","lane":"lane%d"}`, i%2, i))
 	}
@@ -36,7 +35,7 @@ func TestListsArePaged(t *testing.T) {
 		}
 		return names, page.Next
 	}
-	for path, least := range map[string]int{"/v1/budgets": 5, "/v1/quotas": 5, "/v1/schedules": 5, "/v1/lanes": 5,
+	for path, least := range map[string]int{"/v1/gates": 5, "/v1/schedules": 5, "/v1/lanes": 5,
 		"/v1/queues": 5, "/v1/workers": 1} {
 		whole, next := read(path)
 		if len(whole) < least || next != "" || !slices.IsSorted(whole) {
@@ -65,10 +64,10 @@ func TestListsArePaged(t *testing.T) {
 			}
 		}
 	}
-	first, next := read("/v1/budgets?limit=2")
-	a.as("operator", "DELETE", "/v1/budgets/b1?reason=gone", "", 204) // the one that the cursor names
-	a.as("operator", "PUT", "/v1/budgets/a9", `{"limits":{"tokens":{"hard":1}}}`, 200)
-	if rest, _ := read("/v1/budgets?cursor=" + next); !slices.Equal(first, []string{"b0", "b1"}) || !slices.Equal(rest,
+	first, next := read("/v1/gates?limit=2")
+	a.as("operator", "DELETE", "/v1/gates/b1?reason=gone", "", 204) // the one that the cursor names
+	a.as("operator", "PUT", "/v1/gates/a9", `{"limits":{"tokens":{"hard":1}}}`, 200)
+	if rest, _ := read("/v1/gates?cursor=" + next); !slices.Equal(first, []string{"b0", "b1"}) || !slices.Equal(rest,
 		[]string{"b2", "b3", "b4"}) {
 		t.Errorf("%q, then %q", first, rest)
 	}

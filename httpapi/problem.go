@@ -35,7 +35,7 @@ var statuses = []struct {
 }{
 	{denied.NoExecution, http.StatusNotFound}, {denied.NoFlow, http.StatusNotFound},
 	{denied.NoSchedule, http.StatusNotFound},
-	{denied.NoBudget, http.StatusNotFound}, {denied.NoQuota, http.StatusNotFound},
+	{denied.NoGate, http.StatusNotFound},
 	{denied.NoWorker, http.StatusNotFound},
 	{denied.NoSession, http.StatusNotFound}, {denied.NoWaitpoint, http.StatusNotFound},
 	{flowfabric.ErrResultPurged, http.StatusGone}, {flowfabric.ErrTokenExpired, http.StatusGone},
@@ -44,7 +44,7 @@ var statuses = []struct {
 	{denied.SummaryTooLarge, http.StatusRequestEntityTooLarge},
 	{denied.Idempotency, http.StatusConflict}, {denied.ReplayNotAllowed, http.StatusConflict},
 	{denied.FlowConflict, http.StatusConflict},
-	{denied.BudgetConflict, http.StatusConflict}, {denied.QuotaConflict, http.StatusConflict},
+	{denied.GateConflict, http.StatusConflict},
 	{denied.StepConflict, http.StatusConflict},
 	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrDraining, http.StatusServiceUnavailable},
 	{flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},

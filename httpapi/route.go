@@ -29,7 +29,7 @@ type route struct {
 }
 
 // globals are where the paths of what belongs to no namespace begin.
-var globals = []string{"/v1/budgets", "/v1/quotas", "/v1/limits", "/v1/gates", "/v1/doctor", "/v1/partitions",
+var globals = []string{"/v1/gates", "/v1/gated", "/v1/limits", "/v1/doctor", "/v1/partitions",
 	"/v1/token-keys",
 	"/v1/schedule-owners", "/v1/workers/{session}:mark-dead"}
 

@@ -14,12 +14,12 @@ import (
 // terms of work mean the same wherever work comes from: a submission, a schedule, a node of a flow.
 func TestTermsOfWork(t *testing.T) {
 	a := newAPI(t)
-	a.as("operator", "PUT", "/v1/budgets/acme", `{"limits":{"tokens":{"hard":10}}}`, 200)
-	a.as("operator", "PUT", "/v1/budgets/whole", `{"limits":{"tokens":{"hard":10}}}`, 200)
-	a.as("operator", "PUT", "/v1/quotas/llm", `{"cap":3}`, 200)
-	const charged = `"budgets":["acme"],"quotas":["llm"],"limits":[{"key":"tenant-7","concurrency":2,"rate":5,"per_ms":1000}]`
+	a.as("operator", "PUT", "/v1/gates/acme", `{"limits":{"tokens":{"hard":10}}}`, 200)
+	a.as("operator", "PUT", "/v1/gates/whole", `{"limits":{"tokens":{"hard":10}}}`, 200)
+	a.as("operator", "PUT", "/v1/gates/llm", `{"concurrency":3}`, 200)
+	const charged = `"gates":["acme","llm"],"limits":[{"key":"tenant-7","concurrency":2,"rate":5,"per_ms":1000}]`
 	const terms = `"lane":"side","priority":7,"deadline_ms":3600000,"timeout_ms":5000,"retries":2,"retention_s":{"failed":600},"capabilities":["gpu"],"tags":{"a.b":"c"},` + charged
-	gates := []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("llm"), "q:@2.5.1000@tenant-7"}
+	gates := []flowfabric.Gate{"acme", "llm", "@2.5.1000@tenant-7"}
 	charges := func(all []flowfabric.Gate, more ...flowfabric.Gate) bool {
 		want := append(slices.Clone(gates), more...)
 		return slices.Equal(slices.Sorted(slices.Values(all)), slices.Sorted(slices.Values(want)))
@@ -43,10 +43,10 @@ func TestTermsOfWork(t *testing.T) {
 
 	f := into[flowMade](t,
 		a.as("producer", "POST", "/v1/flows",
-			`{"kind":"f","budgets":["whole"],"nodes":[{"name":"a","kind":"nobody","delay_until":"2035-01-01T00:00:00Z",`+
+			`{"kind":"f","gates":["whole"],"nodes":[{"name":"a","kind":"nobody","delay_until":"2035-01-01T00:00:00Z",`+
 				terms+`},
 		{"name":"b","kind":"nobody","deadline_at":"2035-01-01T00:00:00Z"}]}`, 201))
-	if s := node("a node", f.Nodes["a"], flowfabric.BudgetGate("whole")); s.DelayUntil.Year() != 2035 {
+	if s := node("a node", f.Nodes["a"], "whole"); s.DelayUntil.Year() != 2035 {
 		t.Errorf("%+v", s)
 	}
 	a.as("operator", "PUT", "/v1/schedules/one", `{"every_ms":3600000,"kind":"nobody",`+terms+`}`, 200)
@@ -67,7 +67,7 @@ func TestTermsOfWork(t *testing.T) {
 	for body, field := range map[string]string{
 		`{"kind":"f","nodes":[{"name":"a","kind":"k","delay_ms":1,"delay_until":"2035-01-01T00:00:00Z"}]}`:    "/nodes/0/delay_until",
 		`{"kind":"f","nodes":[{"name":"a","kind":"k","deadline_ms":1,"deadline_at":"2035-01-01T00:00:00Z"}]}`: "/nodes/0/deadline_at",
-		`{"kind":"f","budgets":["none"],"nodes":[{"name":"a","kind":"k"}]}`:                                   "",
+		`{"kind":"f","gates":["none"],"nodes":[{"name":"a","kind":"k"}]}`:                                     "",
 		`{"kind":"f","limits":[{"key":"","concurrency":1}],"nodes":[{"name":"a","kind":"k"}]}`:                "",
 		`{"kind":"f","retention_s":{"failed":600},"nodes":[{"name":"a","kind":"k"}]}`:                         "/retention_s",
 		`{"kind":"f","nodes":[{"name":"a","kind":"k","retention_s":{"failed":-1}}]}`:                          "",

@@ -67,9 +67,9 @@ type progressBody struct {
 
 type spendBody struct {
 	leased
-	Budget   string           `json:"budget" jsonschema:"one of the budgets of the claim"`
-	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each budget under one lease; a repeat counts nothing"`
-	Key      string           `json:"key,omitempty" jsonschema:"1..64 bytes of printable ASCII without spaces: the budget counts the key of an execution once within 24 h, also under another lease"`
+	Gate     string           `json:"gate" jsonschema:"one of the gates of the claim that is no limit of a key, or one above it: parent of an answer. What is counted below counts there, too, so spend there as well"`
+	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each gate under one lease; a repeat counts nothing"`
+	Key      string           `json:"key,omitempty" jsonschema:"1..64 bytes of printable ASCII without spaces: the gate counts the key of an execution once within 24 h, also under another lease"`
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension. What is used is counted also when the lease is over"`
 }
 
@@ -233,10 +233,10 @@ func (c *call) reportProgress(f flowfabric.Fence, b *progressBody) (*nothing, er
 }
 
 // spend counts whatever was used, also by a worker that has lost the execution: what is used is used. So it is not
-// the lease that decides who may, but the execution: its budgets, and a namespace of the token.
+// the lease that decides who may, but the execution: its gates, and a namespace of the token.
 func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, error) {
 	if b.Sequence < 1 {
-		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
+		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each gate under one lease")
 	}
 	if err := valid.ReportKey(b.Key, limits.MaxSpendKey); err != nil {
 		return nil, invalid("/key", "%v", err)
@@ -245,15 +245,47 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 	if err != nil {
 		return nil, err
 	}
-	if !c.who.may(s.Route.Namespace) || !slices.Contains(s.Route.Gates, flowfabric.BudgetGate(b.Budget)) {
-		return nil, invalid("/budget", "%.64q is not a budget of the execution", b.Budget)
+	if ok, err := c.counts(s.Route, b.Gate); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, invalid("/gate", "%.64q is not a gate of the execution, nor above one", b.Gate)
 	}
-	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution,
+	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Gate: b.Gate, Execution: f.Execution,
 		Epoch: f.Epoch, Sequence: b.Sequence, Key: b.Key, Amounts: b.Amounts})
 	if err != nil {
 		return nil, err
 	}
 	return &r, nil
+}
+
+// counts tells whether work of a route may spend of a gate: it is one of its own, or above one.
+func (c *call) counts(route flowfabric.Route, gate string) (bool, error) {
+	if !c.who.may(route.Namespace) {
+		return false, nil
+	}
+	var above []string
+	for _, g := range route.Gates {
+		if _, _, limit := g.Limit(); !limit {
+			above = append(above, g.Name())
+		}
+	}
+	for depth := 0; len(above) > 0 && depth <= limits.MaxGateDepth; depth++ {
+		if slices.Contains(above, gate) {
+			return true, nil
+		}
+		var next []string
+		for _, name := range above {
+			g, err := c.h.conn.Engine.ReadGate(c.ctx(), name, 0, 0, 0)
+			switch {
+			case err != nil && !errors.Is(err, denied.NoGate):
+				return false, err
+			case err == nil && g.Parent != "" && !slices.Contains(next, g.Parent):
+				next = append(next, g.Parent)
+			}
+		}
+		above = next
+	}
+	return false, nil
 }
 
 func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {

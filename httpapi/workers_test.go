@@ -238,21 +238,24 @@ func TestRemoteWorkerEnds(t *testing.T) {
 // work calls every route of workers.
 func (a *api) work() {
 	o := admin.New(a.client)
-	if err := o.PutBudget(a.t.Context(),
-		admission.Budget{Name: "work", Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
+	if err := o.PutGate(a.t.Context(),
+		admission.Gate{Name: "work", Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
 		a.t.Fatal(err)
 	}
 	r := a.remote("worker", "work")
 	for range 7 {
-		a.submit(`{"kind":"work","budgets":["work"]}`)
+		a.submit(`{"kind":"work","gates":["work"]}`)
 	}
 	list := r.take(7)
 	r.renew(list[0].Lease)
 	for verb, members := range map[string]string{"frames": writes["frames"], "step": writes["step"],
 		"receive": writes["receive"], "waitpoint": writes["waitpoint"],
-		"spend": `"budget":"work","sequence":1,"amounts":{"tokens":1}`} {
+		"spend":   `"gate":"work","sequence":1,"amounts":{"tokens":1}`,
+		"reserve": `"reservation":1,"amounts":{"tokens":1}`} {
 		r.call(verb, list[0].Lease, members, 200)
 	}
+	r.call("settle", list[0].Lease, `"reservation":1,"amounts":{"tokens":1}`, 200)
+	r.call("unreserve", list[0].Lease, `"reservation":1`, 200)
 	r.call("progress", list[0].Lease, writes["progress"], 204)
 	for i, verb := range []string{"complete", "fail", "delay", "cancel", "release", "suspend", "children"} {
 		r.call(verb, list[i].Lease, writes[verb], 200)
@@ -372,24 +375,24 @@ func TestRemoteWorkerWaits(t *testing.T) {
 	a.until("/v1/executions/"+taken.ID, "cancelled")
 }
 
-// What a budget says reaches the worker; a repeat counts once, and nobody spends from a budget that is not the
+// What a gate says reaches the worker; a repeat counts once, and nobody spends of a gate that is not the
 // execution's.
 func TestRemoteWorkerSpends(t *testing.T) {
 	a := newAPI(t)
 	o := admin.New(a.client)
 	for _, name := range []string{"llm", "other"} {
-		if err := o.PutBudget(t.Context(),
-			admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
+		if err := o.PutGate(t.Context(),
+			admission.Gate{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := a.remote("worker", "remote")
-	a.submit(`{"kind":"remote","budgets":["llm"]}`)
+	a.submit(`{"kind":"remote","gates":["llm"]}`)
 	x := r.one()
-	if !slices.Equal(x.Budgets, []string{"llm"}) {
+	if !slices.Equal(x.GateNames, []string{"llm"}) {
 		t.Errorf("%+v", x)
 	}
-	spend := `"budget":"llm","sequence":1,"amounts":{"tokens":7}`
+	spend := `"gate":"llm","sequence":1,"amounts":{"tokens":7}`
 	if s := into[admission.Reported](t, r.call("spend", x.Lease, spend,
 		200)); s.Verdict != "OK" || !s.Applied || s.Replayed {
 		t.Errorf("%+v", s)
@@ -397,15 +400,26 @@ func TestRemoteWorkerSpends(t *testing.T) {
 	if s := into[admission.Reported](t, r.call("spend", x.Lease, spend, 200)); !s.Replayed {
 		t.Errorf("%+v", s)
 	}
-	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"budget":"llm","sequence":2,"amounts":{"tokens":7}`,
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"gate":"llm","sequence":2,"amounts":{"tokens":7}`,
 		200)); s.Verdict != "HARD_BREACH" || s.Applied || s.Action != "reject" || len(s.Breaches) != 1 ||
 		s.Breaches[0].Limit != 10 {
 		t.Errorf("%+v", s)
 	}
-	r.call("spend", x.Lease, `"budget":"other","sequence":1,"amounts":{"tokens":1}`, 400)
-	r.call("spend", x.Lease, `"budget":"llm","amounts":{"tokens":1}`, 400)
+	r.call("spend", x.Lease, `"gate":"other","sequence":1,"amounts":{"tokens":1}`, 400)
+	r.call("spend", x.Lease, `"gate":"llm","amounts":{"tokens":1}`, 400)
+	must.No(t, o.PutGate(t.Context(), admission.Gate{Name: "top"}))
+	must.No(t, o.PutGate(t.Context(), admission.Gate{Name: "firm", Parent: "top"}))
+	must.No(t, o.PutGate(t.Context(), admission.Gate{Name: "llm", Parent: "firm",
+		Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}))
+	for _, above := range []string{"firm", "top"} { // what counts in a gate counts in those above
+		if s := into[admission.Reported](t, r.call("spend", x.Lease,
+			`"gate":"`+above+`","sequence":1,"amounts":{"tokens":7}`, 200)); !s.Applied {
+			t.Errorf("%+v", s)
+		}
+	}
+	r.call("spend", x.Lease, `"gate":"nobody","sequence":1,"amounts":{"tokens":1}`, 400)
 	r.call("complete", x.Lease, "", 200)
-	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"budget":"llm","sequence":3,"amounts":{"tokens":1}`,
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"gate":"llm","sequence":3,"amounts":{"tokens":1}`,
 		200)); !s.Applied {
 		t.Errorf("%+v", s)
 	}
@@ -425,9 +439,9 @@ var writes = map[string]string{
 // attempt, another claim, one that was revoked, one that was settled, half a lease, and none.
 func TestEveryWriteIsFenced(t *testing.T) {
 	for _, r := range routes { // nobody adds a write without a fence
-		if verb, ok := strings.CutPrefix(r.path, "/v1/workers/{session}:"); ok && r.body != nil && r.name != "spend" &&
-			r.name != "markWorkerDead" {
-			if _, known := writes[verb]; !known && !slices.Contains([]string{"claim", "renew", "close"}, verb) {
+		if verb, ok := strings.CutPrefix(r.path, "/v1/workers/{session}:"); ok && r.body != nil {
+			if _, known := writes[verb]; !known && !slices.Contains([]string{"claim", "renew", "close", "mark-dead",
+				"spend", "reserve", "settle", "unreserve"}, verb) {
 				t.Errorf("%s is not tried here", verb)
 			}
 		}

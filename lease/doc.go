@@ -26,7 +26,7 @@
 //		}
 //	}
 //
-// One [Session.Claim] brings whatever there is: new work, what a budget or a quota has granted, retries, and what was
+// One [Session.Claim] brings whatever there is: new work, what a gate has granted, retries, and what was
 // taken from a worker that died (Held.Type tells). Steps, frames and waits need package handler.
 //
 // A worker process has one session for each partition that it has work of. The session is the lease of everything

@@ -110,16 +110,16 @@ func TestHeldIsSettled(t *testing.T) {
 	}
 }
 
-// What a quota grants comes with the same claim, when there is room.
-func TestClaimOfWhatAQuotaGranted(t *testing.T) {
+// What a gate grants comes with the same claim, when there is room.
+func TestClaimOfWhatAGateGranted(t *testing.T) {
 	e := newEnv(t)
-	must.No(t, e.admin.PutQuota(e.ctx, admission.Quota{Name: "one", Cap: 1}, flowfabric.IfNew()))
+	must.No(t, e.admin.PutGate(e.ctx, admission.Gate{Name: "one", Concurrency: 1}, flowfabric.IfNew()))
 	s := e.open(lease.Config{})
-	first, second := e.submit(flowfabric.Quotas("one")), e.submit(flowfabric.Quotas("one"))
+	first, second := e.submit(flowfabric.Gates("one")), e.submit(flowfabric.Gates("one"))
 	h := e.one(s)
 	ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond) // timed: nothing may come within it
 	if held, err := s.Claim(ctx, 1); len(held) != 0 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("claimed %d beyond the quota, %v", len(held), err)
+		t.Errorf("claimed %d beyond the gate, %v", len(held), err)
 	}
 	cancel()
 	must.No(t, h.Complete(e.ctx, []byte(`"a"`)))

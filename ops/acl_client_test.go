@@ -113,18 +113,18 @@ func (s *stage) active() *client.Execution[string] {
 	return s.until(x, flowfabric.Active)
 }
 
-func (s *stage) budget() string {
+func (s *stage) amounts() string {
 	s.Helper()
 	name := s.name("b")
-	s.no(admin.New(s.o).PutBudget(s.ctx,
-		admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}))
+	s.no(admin.New(s.o).PutGate(s.ctx,
+		admission.Gate{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}))
 	return name
 }
 
-func (s *stage) quota() string {
+func (s *stage) slots() string {
 	s.Helper()
 	name := s.name("q")
-	s.no(admin.New(s.o).PutQuota(s.ctx, admission.Quota{Name: name, Cap: 3}))
+	s.no(admin.New(s.o).PutGate(s.ctx, admission.Gate{Name: name, Concurrency: 3}))
 	return name
 }
 
@@ -172,26 +172,25 @@ func third[A, B any](_ A, _ B, err error) error { return err }
 var methods = []method{
 	{"Submit", true, func(s *stage, c *client.Client) error { return second(client.Submit(s.ctx, c, idle, "in")) }},
 	{"Submit gated", true, func(s *stage, c *client.Client) error {
-		return second(client.Submit(s.ctx, c, idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
+		return second(client.Submit(s.ctx, c, idle, "in", flowfabric.Gates(s.amounts(), s.slots())))
 	}},
 	{"Submit gated, and run", true, func(s *stage, c *client.Client) error {
-		x, err := client.Submit(s.ctx, c, job, "spend", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota()))
+		x, err := client.Submit(s.ctx, c, job, "spend", flowfabric.Gates(s.amounts(), s.slots()))
 		s.no(err)
 		return second(x.Result(s.ctx))
 	}},
 	{"SubmitMany gated", true, func(s *stage, c *client.Client) error {
-		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, flowfabric.Budgets(s.budget()),
-			flowfabric.Quotas(s.quota())))
+		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, flowfabric.Gates(s.amounts(), s.slots())))
 	}},
 	{"SubmitFlow", true, func(s *stage, c *client.Client) error { return second(s.flow(c)) }},
 	{"SubmitFlow gated", true, func(s *stage, c *client.Client) error {
-		f := flow.New("gated", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota()))
+		f := flow.New("gated", flowfabric.Gates(s.amounts(), s.slots()))
 		flow.Add(f, "first", idle, "in")
 		return second(client.SubmitFlow(s.ctx, c, f))
 	}},
 	{"Schedule gated", false, func(s *stage, c *client.Client) error {
 		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in",
-			flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
+			flowfabric.Gates(s.amounts(), s.slots())))
 	}},
 	{"ScheduleFlow", false, func(s *stage, c *client.Client) error {
 		f := flow.New("scheduled")
@@ -435,70 +434,65 @@ var methods = []method{
 		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule()))
 	}},
 
-	{"Admin.PutBudget", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutBudget(s.ctx,
-			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
+	{"Admin.PutGate", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutGate(s.ctx,
+			admission.Gate{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
 	}},
-	{"Admin.PutBudget again", false, func(s *stage, c *client.Client) error {
-		b := admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}
-		return admin.New(c).PutBudget(s.ctx, b, flowfabric.IfRevision(1))
+	{"Admin.PutGate again", false, func(s *stage, c *client.Client) error {
+		b := admission.Gate{Name: s.amounts(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}
+		return admin.New(c).PutGate(s.ctx, b, flowfabric.IfRevision(1))
 	}},
-	{"Admin.PutBudget whatever is there", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutBudget(s.ctx,
-			admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}})
+	{"Admin.PutGate whatever is there", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutGate(s.ctx,
+			admission.Gate{Name: s.amounts(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}})
 	}},
-	{"Admin.GetBudget", true, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).GetBudget(s.ctx, s.budget()))
+	{"Admin.GetGate", true, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).GetGate(s.ctx, s.amounts()))
 	}},
-	{"Admin.Budgets", false,
-		func(s *stage, c *client.Client) error { s.budget(); return second(admin.New(c).Budgets(s.ctx)) }},
-	{"Admin.AdjustBudget", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5},
+	{"Admin.Gates", false,
+		func(s *stage, c *client.Client) error { s.amounts(); return second(admin.New(c).Gates(s.ctx)) }},
+	{"Admin.AdjustUsage", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).AdjustUsage(s.ctx, s.amounts(), map[string]int64{"tokens": 5},
 			flowfabric.Reason("why")))
 	}},
-	{"Admin.ResetBudget", false, func(s *stage, c *client.Client) error {
-		return third(admin.New(c).ResetBudget(s.ctx, s.budget(), false))
+	{"Admin.ResetUsage", false, func(s *stage, c *client.Client) error {
+		return third(admin.New(c).ResetUsage(s.ctx, s.amounts(), false))
 	}},
 	{"Admin.ReportUsage", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).ReportUsage(s.ctx,
-			admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
+			admission.Usage{Gate: s.amounts(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
 	}},
-	{"Admin.RefundBudget", false, func(s *stage, c *client.Client) error {
-		u := admission.Usage{Budget: s.budget(), Execution: s.waiting().ID(), Key: "k",
+	{"Admin.RefundUsage", false, func(s *stage, c *client.Client) error {
+		u := admission.Usage{Gate: s.amounts(), Execution: s.waiting().ID(), Key: "k",
 			Amounts: map[string]int64{"tokens": 5}}
 		s.no(second(admin.New(s.o).ReportUsage(s.ctx, u)))
-		return second(admin.New(c).RefundBudget(s.ctx, u.Budget, u.Execution))
+		return second(admin.New(c).RefundUsage(s.ctx, u.Gate, u.Execution))
 	}},
-	{"Admin.RemoveBudget", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).RemoveBudget(s.ctx, s.budget()))
+	{"Admin.RemoveGate", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RemoveGate(s.ctx, s.amounts()))
 	}},
-	{"Admin.PutQuota", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
+	{"Admin.PutGate of slots", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutGate(s.ctx, admission.Gate{Name: s.name("q"), Concurrency: 3})
 	}},
-	{"Admin.PutQuota again", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, flowfabric.IfRevision(1))
+	{"Admin.PutGate of slots again", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutGate(s.ctx, admission.Gate{Name: s.slots(), Concurrency: 5}, flowfabric.IfRevision(1))
 	}},
-	{"Admin.PutQuota whatever is there", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5})
+	{"Admin.GetGate of slots", true, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).GetGate(s.ctx, s.slots()))
 	}},
-	{"Admin.GetQuota", true, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).GetQuota(s.ctx, s.quota()))
-	}},
-	{"Admin.Quotas", false,
-		func(s *stage, c *client.Client) error { s.quota(); return second(admin.New(c).Quotas(s.ctx)) }},
-	{"Admin.RemoveQuota", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).RemoveQuota(s.ctx, s.quota()))
+	{"Admin.RemoveGate of slots", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RemoveGate(s.ctx, s.slots()))
 	}},
 	{"Admin.AttachGates", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"},
-			[]flowfabric.Gate{flowfabric.QuotaGate(s.quota())})
+			[]flowfabric.Gate{flowfabric.Gate(s.slots())})
 	}},
 	{"Admin.DetachGates", false, func(s *stage, c *client.Client) error {
-		q := []flowfabric.Gate{flowfabric.QuotaGate(s.quota())}
+		q := []flowfabric.Gate{flowfabric.Gate(s.slots())}
 		s.no(admin.New(s.o).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, q))
 		return admin.New(c).DetachGates(s.ctx, admission.Scope{Namespace: "acme"}, q)
 	}},
-	{"Admin.Gates", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Gates(s.ctx)) }},
+	{"Admin.Gated", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Gated(s.ctx)) }},
 
 	{"Flow.Describe", true, func(s *stage, c *client.Client) error {
 		return second(at(c, s.submitted()).Describe(s.ctx))

@@ -255,20 +255,20 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	ends(late, flowfabric.FlowCancelled)
 }
 
-// gates: an operator makes a budget and a quota, a producer submits work that has both, workers ask them, one
-// execution after the other.
+// gates: an operator makes a gate of amounts and one of slots, a producer submits work that has both, workers ask them,
+// one execution after the other.
 func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	p, err := open(t, ctx, "producer", s)
 	must.No(t, err)
 	o, err := open(t, ctx, "operator", s)
 	must.No(t, err)
-	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"},
+	_, _, _, amounts := o.PutGate(ctx, admission.Gate{Name: "acme", Refund: []string{"failed"},
 		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0)
-	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0)
+	_, _, _, slots := o.PutGate(ctx, admission.Gate{Name: "api", Concurrency: 1}, 0)
 	attached := o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet,
-		[]flowfabric.Gate{flowfabric.QuotaGate("api")})
-	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
+		[]flowfabric.Gate{flowfabric.Gate("api")})
+	if err := errors.Join(amounts, slots, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
 	var items []engine.NewExecution
@@ -276,7 +276,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 		in := []string{"delay", "fail"}[i/3]
 		items = append(items, engine.NewExecution{ID: mint.ID(1), Payload: []byte(`"` + in + `"`),
 			Start: testgate.Asks(flowfabric.Start{Namespace: "default",
-				Lane: "default", Kind: "job"}, flowfabric.BudgetGate("acme"))})
+				Lane: "default", Kind: "job"}, flowfabric.Gate("acme"))})
 	}
 	created, err := p.CreateExecutions(ctx, 1, items)
 	if err != nil || created[0].Err != nil {
@@ -299,17 +299,16 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 			}
 		}
 	}
-	_, first := p.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	_, first := p.ReportUsage(ctx, admission.Usage{Gate: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
 	if !errors.Is(first, flowfabric.ErrAuth) {
 		t.Errorf("a producer reports usage: %v", first)
 	}
-	_, second := o.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
-	_, _, adjust := o.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -1})
-	_, read := o.ReadBudget(ctx, "acme", 10, 10)
-	_, list := o.BudgetNames(ctx)
-	_, holds := o.ReadQuota(ctx, "api", 10, 10)
-	_, quotas := o.QuotaNames(ctx)
-	if err := errors.Join(second, adjust, read, list, holds, quotas,
+	_, second := o.ReportUsage(ctx, admission.Usage{Gate: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	_, _, adjust := o.AdjustUsage(ctx, "acme", map[string]int64{"tokens": -1})
+	_, read := o.ReadGate(ctx, "acme", 10, 10, 10)
+	_, list := o.GateNames(ctx)
+	_, holds := o.ReadGate(ctx, "api", 10, 10, 10)
+	if err := errors.Join(second, adjust, read, list, holds,
 		o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil)[0].Err,
 		o.Gates(ctx)[1].Err); err != nil {
 		t.Errorf("operator: %v", err)
@@ -504,8 +503,8 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
 		"ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
 		"ff_list_sessions", "ff_explain_execution", "ff_set_feed",
-		"ff_put_budget", "ff_list_gates", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
-		"ff_remove_quota", "ff_attach", "ff_read_gates", "ff_hold_execution",
+		"ff_put_gate", "ff_list_gates", "ff_change_usage", "ff_remove_gate", "ff_attach", "ff_read_gates",
+		"ff_hold_execution",
 		"ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

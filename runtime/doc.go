@@ -32,10 +32,10 @@
 // [Config.Namespaces]. What waits in several of them, in one lane, shares it by weight (admin.SetLane), whatever each
 // has waiting.
 //
-// Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let
-// pass, and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may
-// have room, so that it takes no slot; what a handler spends is reported to its budgets at once (handler.Task.Spend).
-// The owner of a partition's tick tells budgets and quotas what has ended there.
+// Work with gates is granted first, not claimed: the worker asks them for up to 5 s, claims what all let
+// pass, and gives the rest back without an attempt. What a gate refused is not handed out until it may
+// have room, so that it takes no slot; what a handler spends is reported to its gates at once (handler.Task.Spend).
+// The owner of a partition's tick tells gates what has ended there.
 //
 // # Failures
 //

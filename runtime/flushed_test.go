@@ -133,7 +133,7 @@ func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 			ask("MULTI")
 			ask("FLUSHALL")
 			ask(fmt.Sprintf(
-				"HSET ff:config:partitions num_flow_partitions %d num_budget_partitions 32 num_quota_partitions 32",
+				"HSET ff:config:partitions num_flow_partitions %d num_gate_partitions 32",
 				partitions))
 			ask("EXEC")
 			e, err := engine.Open(w.ctx, engine.Config{URL: w.url, Logger: quiet})

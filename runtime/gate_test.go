@@ -24,26 +24,26 @@ func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) { x.Start = testgate.Asks(x.Start, list...) }
 }
 
-func (w *env) budget(name string, tokens int64) {
+func (w *env) amount(name string, tokens int64) {
 	w.Helper()
-	b := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: tokens}}}
-	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0); err != nil {
+	b := admission.Gate{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: tokens}}}
+	if _, _, _, err := w.engine.PutGate(w.ctx, b, 0); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *env) quota(q admission.Quota) {
+func (w *env) gate(q admission.Gate) {
 	w.Helper()
-	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0); err != nil {
+	if _, _, _, err := w.engine.PutGate(w.ctx, q, 0); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// free waits until a quota has no slot taken.
-func (w *env) free(quota string) {
+// free waits until a gate has no slot taken.
+func (w *env) free(gate string) {
 	w.Helper()
-	w.eventually("all slots of "+quota+" are free", func() bool {
-		q, err := w.engine.ReadQuota(w.ctx, quota, 0, 0)
+	w.eventually("all slots of "+gate+" are free", func() bool {
+		q, err := w.engine.ReadGate(w.ctx, gate, 0, 0, 0)
 		must.No(w, err)
 		return q.Held == 0
 	})
@@ -64,15 +64,15 @@ func (c *crowd) run(context.Context, *handler.Task, string) (string, error) {
 	return "", nil
 }
 
-// Two workers and a quota of two slots: never more than two of fifty run at once, whichever worker and partition they
+// Two workers and a gate of two slots: never more than two of fifty run at once, whichever worker and partition they
 // are in, and all of them do run.
 func TestCapHoldsOverWorkers(t *testing.T) {
 	servers(t, func(w *env) {
-		w.quota(admission.Quota{Name: "two", Cap: 2})
+		w.gate(admission.Gate{Name: "two", Concurrency: 2})
 		c := &crowd{}
 		var ids []flowfabric.ExecutionID
 		for i := range 50 {
-			ids = append(ids, w.submit("x", asking(flowfabric.QuotaGate("two")), at(i)))
+			ids = append(ids, w.submit("x", asking(flowfabric.Gate("two")), at(i)))
 		}
 		for i := range 2 {
 			w.start(runtime.Config{Concurrency: 8, Instance: fmt.Sprintf("w%d", i)}, handler.Bind(greet, c.run))
@@ -91,27 +91,27 @@ func at(partition int) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) { x.ID = mint.ID(uint16(partition % 4)) }
 }
 
-// Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room.
-func TestBudgetClosesAndOpens(t *testing.T) {
+// Work whose gate is exhausted waits, ungated work passes it by, and it runs as soon as there is room.
+func TestAmountClosesAndOpens(t *testing.T) {
 	servers(t, func(w *env) {
-		w.budget("b", 10)
-		report := admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
+		w.amount("b", 10)
+		report := admission.Usage{Gate: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
 		if _, err := w.engine.ReportUsage(w.ctx, report); err != nil {
 			t.Fatal(err)
 		}
 		w.start(runtime.Config{}, greetBinding())
-		waits := w.submit("x", asking(flowfabric.BudgetGate("b")), at(1))
+		waits := w.submit("x", asking(flowfabric.Gate("b")), at(1))
 		w.eventually("its route is closed", func() bool {
 			for _, p := range w.engine.Gates(w.ctx) {
 				if len(p.Closed) == 1 && p.Closed[0].Waiting == 1 &&
-					strings.HasPrefix(p.Closed[0].Why, "budget b tokens 10 10") {
+					strings.HasPrefix(p.Closed[0].Why, "gate b amount tokens 10 10") {
 					return true
 				}
 			}
 			return false
 		})
 		w.reach(w.submit("x", at(1)), codes.Completed)
-		_, _, wake, err := w.engine.ResetBudget(w.ctx, "b", false)
+		_, _, wake, err := w.engine.ResetUsage(w.ctx, "b", false)
 		if err != nil || len(wake) != 1 {
 			t.Fatal(wake, err)
 		}
@@ -125,7 +125,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 // What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on.
 func TestWaitingWorkHasNoSlot(t *testing.T) {
 	servers(t, func(w *env) {
-		w.quota(admission.Quota{Name: "one", Cap: 1})
+		w.gate(admission.Gate{Name: "one", Concurrency: 1})
 		var runs sync.Map
 		first := make(chan struct{})
 		w.start(runtime.Config{},
@@ -138,9 +138,9 @@ func TestWaitingWorkHasNoSlot(t *testing.T) {
 				}
 				return name, nil
 			}))
-		a := w.submit("a", asking(flowfabric.QuotaGate("one")))
+		a := w.submit("a", asking(flowfabric.Gate("one")))
 		w.reach(a, "R2ai")
-		b := w.submit("b", asking(flowfabric.QuotaGate("one")))
+		b := w.submit("b", asking(flowfabric.Gate("one")))
 		<-first // while the other is delayed
 		w.reach(b, codes.Completed)
 		w.reach(a, codes.Completed)

@@ -25,6 +25,7 @@ type job struct {
 	since time.Time // when it began to wait for a slot; zero if it did not
 	deep  bool      // its partition had more than was claimed
 	left  bool      // its slot is another's
+	wakes uint64    // of its route, when it was claimed
 
 	frames  frames           // that its handler appends
 	slog    slog.Logger      // with what identifies the execution
@@ -70,6 +71,7 @@ func (j *job) work() {
 	ctx, cancel := j.context()
 	defer cancel()
 	claim := held.Claim()
+	j.wakes = claim.Wakes
 	settled := false
 	defer func() {
 		if !settled {
@@ -79,7 +81,8 @@ func (j *job) work() {
 		}
 	}()
 	task, waits := handler.NewTask(tasks.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j,
+		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j,
+		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
 		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
 		Logger: j.logger(),
 		Worker: &j.jobs.worker,

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an
@@ -33,9 +34,10 @@ type metrics struct {
 	grants      prometheus.Counter
 	admissions  *prometheus.CounterVec // outcome: admitted, refused, and the kinds of a refusal
 	gateSeconds prometheus.Histogram
-	budgetHits  *prometheus.CounterVec // dimension
+	gateHits    *prometheus.CounterVec // reason: amount, rate, cap; dimension
 	reports     *prometheus.CounterVec // verdict: ok, soft, hard; action
-	quotaHits   *prometheus.CounterVec // reason: rate, cap
+	// outcome: made, refused, settled, released, forgotten
+	reservations *prometheus.CounterVec
 
 	inFlight  prometheus.Gauge
 	handled   *prometheus.HistogramVec // kind
@@ -98,22 +100,24 @@ func newMetrics(prefix string) *metrics {
 			"Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 
 		grants: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total",
-			Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),
+			Help: "Executions with gates that were granted: they run once their gates let them pass."}),
 		admissions: vec("admissions_total",
-			"Granted executions by what became of them: admitted, budget, rate, cap, not_found, error, unknown (the route's gates were).",
+			"Granted executions by what became of them: admitted, amount, rate, cap, not_found, error, unknown (the route's gates were).",
 			"outcome"),
 		gateSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    prefix + "gate_seconds",
 			Help:    "From the grant to the claim or the return, for all that one claim was granted.",
 			Buckets: callBuckets,
 		}),
-		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.",
-			"dimension"),
-		reports: vec("budget_reports_total",
-			"Spends of handlers that a budget has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.",
+		gateHits: vec("gate_hits_total",
+			"Routes closed because a gate let nothing more pass, by reason: amount, rate, cap; and for amount the dimension.",
+			"reason", "dimension"),
+		reports: vec("spends_total",
+			"Spends of handlers that a gate has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.",
 			"verdict", "action"),
-		quotaHits: vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.",
-			"reason"),
+		reservations: vec("reservations_total",
+			"Reservations of handlers by what became of them: made or refused, then settled, released, or forgotten (charged in full when the handler returned).",
+			"outcome"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
 		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
@@ -158,8 +162,12 @@ func newMetrics(prefix string) *metrics {
 		// so that a rate begins at zero
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}
+	for _, what := range []tasks.Reservation{tasks.ReservationMade, tasks.ReservationRefused,
+		tasks.ReservationSettled, tasks.ReservationReleased, tasks.ReservationForgotten} {
+		m.reservations.WithLabelValues(string(what))
+	}
 	for _, reason := range []string{string(admit.RefusedRate), string(admit.RefusedCap)} {
-		m.quotaHits.WithLabelValues(reason)
+		m.gateHits.WithLabelValues(reason, "")
 	}
 	return m
 }
@@ -196,8 +204,8 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 	return errors.Join(
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
-		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits),
-		share(reg, &m.reports), share(reg, &m.quotaHits), share(reg, &m.inFlight), share(reg, &m.handled),
+		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.gateHits),
+		share(reg, &m.reports), share(reg, &m.reservations), share(reg, &m.inFlight), share(reg, &m.handled),
 		share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.calls), share(reg, &m.failed),

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -44,15 +45,20 @@ func (m *metrics) asked(granted, admitted int, took time.Duration) {
 func (m *metrics) refused(r admit.Refusal, grants int) {
 	m.admissions.WithLabelValues(string(r.Kind)).Add(float64(grants))
 	switch r.Kind {
-	case admit.RefusedBudget:
-		m.budgetHits.WithLabelValues(m.category(r.Dimension)).Inc()
+	case admit.RefusedAmount:
+		m.gateHits.WithLabelValues(string(r.Kind), m.category(r.Dimension)).Inc()
 	case admit.RefusedRate, admit.RefusedCap:
-		m.quotaHits.WithLabelValues(string(r.Kind)).Inc()
+		m.gateHits.WithLabelValues(string(r.Kind), "").Inc()
 	}
 }
 
 // spent records the answer to a report of a handler.
 func (m *metrics) spent(r admission.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
+
+// reserved records what became of a reservation of a handler.
+func (m *metrics) reserved(what tasks.Reservation) {
+	m.reservations.WithLabelValues(string(what)).Inc()
+}
 
 // reportLabels are the verdict and, of a hard breach, what it leads to.
 func reportLabels(r admission.Reported) []string {

@@ -204,19 +204,19 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "schedule_firings_total", "outcome=missed") // the execution before has not ended
 	m.reads(1, "schedule_missed_total", "reason=overlap")
 
-	w.budget("spent", 1)
+	w.amount("spent", 1)
 	if _, err := w.engine.ReportUsage(w.ctx,
-		admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
+		admission.Usage{Gate: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
 		t.Fatal(err)
 	}
-	w.quota(admission.Quota{Name: "one", Rate: 1, Window: flowfabric.Millis(time.Hour)})
-	w.submit("block", asking(flowfabric.BudgetGate("spent")))
-	w.submit("block", asking(flowfabric.QuotaGate("one")))
-	w.submit("block", asking(flowfabric.QuotaGate("one")))
-	w.submit("block", asking(flowfabric.QuotaGate("missing")))
-	m.reads(1, "budget_hit_total", "dimension=tokens")
-	m.reads(1, "budget_waiting", "budget=spent")
-	m.reads(1, "quota_hit_total", "reason=rate")
+	w.gate(admission.Gate{Name: "one", Rate: 1, Window: flowfabric.Millis(time.Hour)})
+	w.submit("block", asking(flowfabric.Gate("spent")))
+	w.submit("block", asking(flowfabric.Gate("one")))
+	w.submit("block", asking(flowfabric.Gate("one")))
+	w.submit("block", asking(flowfabric.Gate("missing")))
+	m.reads(1, "gate_hits_total", "reason=amount", "dimension=tokens")
+	m.reads(1, "gate_waiting", "gate=spent")
+	m.reads(1, "gate_hits_total", "reason=rate", "dimension=")
 	m.reads(1, "admissions_total", "outcome=not_found")
 	m.reads(1, "admissions_total", "outcome=admitted")
 	m.reads(4, "grants_total")

@@ -61,7 +61,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	if !r.cfg.DisableMaintenance {
 		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log,
 			OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
-			OnFire: r.watched.Fired, OnDeliver: r.watched.Delivered})
+			OnFire: r.watched.Fired, OnDeliver: r.watched.Delivered, OnReckon: r.watched.Reckoned})
 	}
 	seeds := &tokenkeys.Seeds{Keyring: w.keyring, Store: s}
 	r.name = newMembership(r, w, seeds)

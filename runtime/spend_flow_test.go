@@ -18,11 +18,11 @@ import (
 // Nodes of flows that a full budget refuses call the model no more until there is room, however often their queues are
 // opened. Nodes of another budget, which take the same slots, and what depends on them go on meanwhile.
 func TestRefusedSpendInFlows(t *testing.T) {
-	for name, gate := range map[string]flowfabric.Gate{"with a limit of a key": "q:@2.0.0@acme",
-		"with a quota": flowfabric.QuotaGate("two")} {
+	for name, gate := range map[string]flowfabric.Gate{"with a limit of a key": "@2.0.0@acme",
+		"with a gate": flowfabric.Gate("two")} {
 		t.Run(name, func(t *testing.T) {
 			y := newTreasury(t, tokens("b", 100, admission.HardBlock), tokens("other", 10_000, admission.HardBlock))
-			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0); err != nil {
+			if _, _, _, err := y.engine.PutGate(y.ctx, admission.Gate{Name: "two", Concurrency: 2}, 0); err != nil {
 				t.Fatal(err)
 			}
 			calls := map[string]*atomic.Int64{"b": {}, "other": {}}
@@ -39,7 +39,7 @@ func TestRefusedSpendInFlows(t *testing.T) {
 				node := func(name, budget string) engine.FlowMember {
 					return engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: id.Member(name),
 						Payload: []byte(`"` + budget + `"`), Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
-							Lane: "default", Kind: "k"}, flowfabric.BudgetGate(budget), gate)}}
+							Lane: "default", Kind: "k"}, flowfabric.Gate(budget), gate)}}
 				}
 				var members []engine.FlowMember
 				for i := range pairs {

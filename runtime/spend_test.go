@@ -40,7 +40,7 @@ type treasury struct {
 	reg    *prometheus.Registry
 }
 
-func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
+func newTreasury(t *testing.T, gates ...admission.Gate) *treasury {
 	t.Helper()
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
@@ -50,8 +50,8 @@ func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2, Logger: quiet})
 	must.No(t, err)
 	t.Cleanup(e.Close)
-	for _, b := range budgets {
-		if _, _, _, err := e.PutBudget(ctx, b, 0); err != nil {
+	for _, b := range gates {
+		if _, _, _, err := e.PutGate(ctx, b, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,8 +59,8 @@ func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 }
 
 // tokens is a budget of so many tokens.
-func tokens(name string, limit int64, action admission.HardAction) admission.Budget {
-	return admission.Budget{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
+func tokens(name string, limit int64, action admission.HardAction) admission.Gate {
+	return admission.Gate{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
 }
 
 // work runs a worker of two namespaces until the test ends, which reaches the server through wrap.
@@ -92,14 +92,14 @@ func (y *treasury) work(wrap func(store) store, log io.Writer,
 	y.Cleanup(func() { stop(); running.Wait() })
 }
 
-// submit creates an execution that may be retried and has budgets.
-func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
+// submit creates an execution that may be retried and has gates.
+func (y *treasury) submit(namespace, in string, gates ...string) flowfabric.ExecutionID {
 	y.Helper()
 	x := engine.NewExecution{ID: mint.ID(1), Start: flowfabric.Start{Namespace: namespace,
 		Lane: "default", Kind: "k"},
 		Payload: []byte(`"` + in + `"`)}
 	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Fixed: true, Initial: time.Millisecond, Max: time.Second}
-	x.Budgets = append(x.Budgets, budgets...)
+	x.Names = append(x.Names, gates...)
 	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil ||
 		created[0].Err != nil {
 		y.Fatal(err, created)
@@ -124,9 +124,9 @@ func (y *treasury) reach(id flowfabric.ExecutionID, code codes.Code) engine.Snap
 	return s
 }
 
-func (y *treasury) budget(name string) admission.BudgetRecord {
+func (y *treasury) budget(name string) admission.GateRecord {
 	y.Helper()
-	b, err := y.engine.ReadBudget(y.ctx, name, 100, 100)
+	b, err := y.engine.ReadGate(y.ctx, name, 100, 0, 100)
 	if err != nil {
 		y.Fatal(err)
 	}
@@ -136,29 +136,34 @@ func (y *treasury) budget(name string) admission.BudgetRecord {
 func (y *treasury) used(name string, want int64) {
 	y.Helper()
 	if got := y.budget(name).Used["tokens"]; got != want {
-		y.Errorf("budget %s: %d tokens used, want %d", name, got, want)
+		y.Errorf("gate %s: %d tokens used, want %d", name, got, want)
 	}
 }
 
 // reports demands that so many spends had a verdict, and that much came of it.
 func (y *treasury) reports(want float64, verdict, action string) {
 	y.Helper()
+	if got := y.counted("flowfabric_spends_total", action, verdict); got != want {
+		y.Errorf("%v reports %s %s, want %v", got, verdict, action, want)
+	}
+}
+
+// counted is what a counter with these labels says, in the order of their names.
+func (y *treasury) counted(name string, labels ...string) (got float64) {
+	y.Helper()
 	families, err := y.reg.Gather()
 	if err != nil {
 		y.Fatal(err)
 	}
-	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool {
-		return f.GetName() == "flowfabric_budget_reports_total"
-	})
-	got := 0.0
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
 	for _, m := range families[i].GetMetric() {
-		if l := m.GetLabel(); l[0].GetValue() == action && l[1].GetValue() == verdict { // in the order of their names
+		if slices.EqualFunc(m.GetLabel(), labels, func(l *dto.LabelPair, want string) bool {
+			return l.GetValue() == want
+		}) {
 			got += m.GetCounter().GetValue()
 		}
 	}
-	if got != want {
-		y.Errorf("%v reports %s %s, want %v", got, verdict, action, want)
-	}
+	return got
 }
 
 // spree appends a frame and spends 10 tokens, ten times, and returns nil whatever it is told, as a careless handler
@@ -182,7 +187,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, codes.Failed)
 	if s.Failure.Category != causes.OverBudget || s.Attempts != 1 || s.Retries != 0 ||
-		!strings.Contains(s.Failure.Message, "budget b: 10 more tokens do not fit, 40 of 45 used") {
+		!strings.Contains(s.Failure.Message, "gate b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.Failure.Category, s.Attempts, s.Retries, s.Failure.Message)
 	}
 	frames, err := y.engine.ReadFrames(y.ctx, id, 1, stream.Cursor{}, 100)
@@ -211,7 +216,7 @@ func TestHardBreachIsRejected(t *testing.T) {
 		return "short", ctx.Err()
 	})
 	y.reach(y.submit("acme", "", "b"), codes.Completed)
-	if e := over.Load(); e == nil || e.Budget != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 ||
+	if e := over.Load(); e == nil || e.Gate != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 ||
 		e.Breaches[0].Limit != 45 {
 		t.Errorf("%+v", e)
 	}
@@ -239,10 +244,10 @@ func TestHardBreachBlocks(t *testing.T) {
 	}
 	testwait.Progress(t, "the route is closed", func() (bool, any) {
 		why := closed()
-		return why == "budget b tokens 40 45 10", why
+		return why == "gate b amount tokens 40 45 10", why
 	})
 	b := tokens("b", 1000, admission.HardBlock)
-	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1)
+	_, _, wake, err := y.engine.PutGate(y.ctx, b, 1)
 	if err != nil || len(wake) != 1 {
 		t.Fatalf("%v, %v", wake, err)
 	}
@@ -267,7 +272,7 @@ func TestHardBreachForEver(t *testing.T) {
 
 // A budget that warns counts everything, and says so in the log and in its audit log.
 func TestWarnings(t *testing.T) {
-	y := newTreasury(t, admission.Budget{Name: "b", Warn: true, WarnSoft: true, OnHard: admission.HardFail,
+	y := newTreasury(t, admission.Gate{Name: "b", Warn: true, WarnSoft: true, OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 55, Soft: 25}}})
 	log := &lines{}
 	y.work(nil, log, spree)
@@ -285,12 +290,12 @@ func TestWarnings(t *testing.T) {
 	if len(soft) != 1 || soft[0].By != id.String() || soft[0].Detail != "tokens 30 25" {
 		t.Errorf("%+v", b.Audit)
 	}
-	for _, part := range []string{"above the soft limit of a budget\"", "which only warns\""} {
+	for _, part := range []string{"above the soft limit of a gate\"", "which only warns\""} {
 		if n := log.count("WARN", part); n != 1 {
 			t.Errorf("told %d times: %s", n, part)
 		}
 	}
-	for _, part := range []string{"soft limit of a budget\" .* used=30 limit=25", "only warns\" .* used=60 limit=55"} {
+	for _, part := range []string{"soft limit of a gate\" .* used=30 limit=25", "only warns\" .* used=60 limit=55"} {
 		if !regexp.MustCompile(part).MatchString(log.all.String()) {
 			t.Errorf("no %q", part)
 		}
@@ -300,17 +305,17 @@ func TestWarnings(t *testing.T) {
 // Who crosses a soft limit is told in the log, also by a budget whose audit log keeps nothing of it; and so is who
 // spends without a budget.
 func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
-	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
+	y := newTreasury(t, admission.Gate{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}
 	y.work(nil, log, spree)
 	y.reach(y.submit("acme", "", "b"), codes.Completed)
-	if n := log.count("WARN", "above the soft limit of a budget"); n != 1 {
+	if n := log.count("WARN", "above the soft limit of a gate"); n != 1 {
 		t.Errorf("the soft limit: told %d times", n)
 	}
 	for range 2 { // of 10 spends each
 		y.reach(y.submit("acme", ""), codes.Completed)
 	}
-	if n := log.count("WARN", "name no budget, so nothing is counted"); n != 1 {
+	if n := log.count("WARN", "no gate of its executions counts amounts"); n != 1 {
 		t.Errorf("without a budget: told %d times", n)
 	}
 	y.used("b", 100)
@@ -453,14 +458,14 @@ func TestSharedBudget(t *testing.T) {
 	y.used("own", 100)
 }
 
-// What a budget refused does not run, and cost, again until there is room for it: not because a slot of a key or of a
-// quota is free again, and not because somebody opened its queue.
+// What a budget refused does not run, and cost, again until there is room for it: not because a slot of a key or of
+// another gate is free again, and not because somebody opened its queue.
 func TestRefusedSpendWaitsForRoom(t *testing.T) {
 	for name, gates := range map[string][]flowfabric.Gate{"with nothing else": nil,
-		"with a limit of a key": {"q:@2.0.0@acme"}, "with a quota": {flowfabric.QuotaGate("two")}} {
+		"with a limit of a key": {"@2.0.0@acme"}, "with another gate": {flowfabric.Gate("two")}} {
 		t.Run(name, func(t *testing.T) {
 			y := newTreasury(t, tokens("b", 100, admission.HardBlock))
-			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0); err != nil {
+			if _, _, _, err := y.engine.PutGate(y.ctx, admission.Gate{Name: "two", Concurrency: 2}, 0); err != nil {
 				t.Fatal(err)
 			}
 			var calls atomic.Int64
@@ -474,7 +479,7 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 			for i := range all {
 				x := engine.NewExecution{ID: mint.ID(uint16(i % 2)), Payload: []byte(`""`),
 					Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
-						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.BudgetGate("b")},
+						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.Gate("b")},
 						gates...)...)}
 				if created, err := y.engine.CreateExecutions(y.ctx, uint16(i%2),
 					[]engine.NewExecution{x}); err != nil || created[0].Err != nil {
@@ -498,7 +503,7 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 				t.Errorf("%d calls of the model, and %d when the queues had been opened again", n, again)
 			}
 			y.used("b", 70)
-			_, _, wake, err := y.engine.ResetBudget(y.ctx, "b", false)
+			_, _, wake, err := y.engine.ResetUsage(y.ctx, "b", false)
 			if err != nil || len(wake) != 2 {
 				t.Fatal(wake, err)
 			}
@@ -520,7 +525,7 @@ func (y *treasury) quiet(waiting int) map[uint16]uint64 {
 		found, sum := map[uint16]uint64{}, 0
 		for _, p := range y.engine.Gates(y.ctx) {
 			for _, c := range p.Closed {
-				if strings.HasPrefix(c.Why, "budget b tokens 70 100") {
+				if strings.HasPrefix(c.Why, "gate b amount tokens 70 100") {
 					found[p.Partition], sum = c.Route.ID, sum+c.Waiting
 				}
 			}

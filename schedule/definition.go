@@ -34,7 +34,7 @@ const (
 // Item describes the submission of each instant, without the input, which is stored beside the definition. Namespace,
 // Lane and Kind are required.
 //
-// With Nodes it is a flow: Kind is that of the flow, and Namespace, Tags, Budgets, Quotas, Limits and Creator are those
+// With Nodes it is a flow: Kind is that of the flow, and Namespace, Tags, Gates, Limits and Creator are those
 // of the flow as a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow
 // stores them.
 type Item struct {

@@ -1,8 +1,10 @@
 package bounds
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -12,13 +14,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 var gateCases = []boundCase{
-	{"budget of 64 dimensions", dimensions},
-	{"16 budgets of 64 dimensions", rooms},
-	{"quota with 1,000,000 starts in its window", window},
-	{"100 executions with 8 quotas and 16 budgets", gates},
+	{"gate of 64 dimensions", dimensions},
+	{"gate of 64 dimensions: 100 that it refused before", rooms},
+	{"gate with 1,000,000 starts in its window", window},
+	{"100 executions with 16 gates and 8 limits of keys", gates},
 	{"1,024 attachments", attachments},
 	{"1,024 ready routes of 64 namespaces", shares},
 }
@@ -33,16 +36,16 @@ func alike(prefix string, n int, count uint16) (names []string) {
 	return names
 }
 
-// budgets makes n budgets of 64 dimensions in one partition.
-func (b *bench) budgets(n int, reset time.Duration) []string {
-	names := alike("b", n, limits.DefaultBudgetPartitions)
+// gates makes n gates of 64 dimensions and 1,000 slots in one partition.
+func (b *bench) gates(n int, reset time.Duration) []string {
+	names := alike("g", n, limits.DefaultGatePartitions)
 	for _, name := range names {
 		limits := map[string]admission.Limit{}
 		for i := range 64 {
 			limits[fmt.Sprint("dimension.", i)] = admission.Limit{Soft: 10, Hard: 1 << 40}
 		}
-		_, _, _, err := b.e.PutBudget(b.ctx, admission.Budget{Name: name, Limits: limits,
-			Reset: flowfabric.Millis(reset)}, 0)
+		_, _, _, err := b.e.PutGate(b.ctx, admission.Gate{Name: name, Limits: limits, OnHard: admission.HardBlock,
+			Reset: flowfabric.Millis(reset), Concurrency: 1000}, 0)
 		b.no(err)
 	}
 	return names
@@ -57,7 +60,7 @@ func amounts() map[string]int64 {
 }
 
 func dimensions(b *bench) {
-	name := b.budgets(1, time.Hour)[0]
+	name := b.gates(1, time.Hour)[0]
 	ids := make([]flowfabric.ExecutionID, 100)
 	for i := range ids {
 		ids[i] = mint.ID(0)
@@ -65,39 +68,58 @@ func dimensions(b *bench) {
 	b.watch("", func() {
 		for i, id := range ids {
 			_, err := b.e.ReportUsage(b.ctx,
-				admission.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
+				admission.Usage{Gate: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
 			b.no(err)
 		}
-		_, _, err := b.e.AdjustBudget(b.ctx, name, amounts())
+		_, _, err := b.e.AdjustUsage(b.ctx, name, amounts())
 		b.no(err)
-		_, err = b.e.ReadBudget(b.ctx, name, 100, 256)
+		_, err = b.e.ReadGate(b.ctx, name, 100, 1000, 256)
 		b.no(err)
-		items := make([]engine.Refund, len(ids))
+		news := make([]engine.News, len(ids))
 		for i, id := range ids {
-			items[i] = engine.Refund{Budget: name, Execution: id, Outcome: "asked"}
+			news[i] = engine.News{Gate: name, Execution: id, What: engine.NewsAsked}
 		}
-		_, _, err = b.e.ReleaseUsage(b.ctx, items)
+		_, _, err = b.e.SettleGates(b.ctx, news)
 		b.no(err)
-		_, _, _, err = b.e.ResetBudget(b.ctx, name, false)
+		_, _, _, err = b.e.ResetUsage(b.ctx, name, false)
 		b.no(err)
 	})
 }
 
 func rooms(b *bench) {
-	names := b.budgets(16, 0)
-	for i, name := range names {
-		_, err := b.e.ReportUsage(b.ctx, admission.Usage{Budget: name, Key: strconv.Itoa(i), Amounts: amounts()})
-		b.no(err)
+	name, refused, over := b.gates(1, 0)[0], b.holds(100), amounts()
+	_, err := b.e.ReportUsage(b.ctx, admission.Usage{Gate: name, Key: "first", Amounts: amounts()})
+	b.no(err)
+	for dim := range over {
+		over[dim] = 1 << 40
 	}
+	for _, h := range refused {
+		r, err := b.e.ReportUsage(b.ctx, admission.Usage{Gate: name, Execution: h.Execution, Epoch: h.Epoch,
+			Sequence: 1,
+			Amounts:  over})
+		b.no(err)
+		if r.Applied {
+			b.no(errors.New("there was room"))
+		}
+	}
+	back := amounts()
+	for dim, n := range back {
+		back[dim] = -n
+	}
+	_, _, err = b.e.AdjustUsage(b.ctx, name, back) // now there is room for each of them
+	b.no(err)
 	b.watch("", func() {
 		for range 20 {
-			_, err := b.e.CheckBudgets(b.ctx, 0, 1, names)
+			r, err := b.e.Admit(b.ctx, name, engine.Waiter{Partition: 0, Route: 1}, 10*time.Second, true, refused)
 			b.no(err)
+			if r.Why != "" {
+				b.no(errors.New("there is no room: " + r.Why))
+			}
 		}
 	})
 }
 
-// filled puts 50,000 holds into the window, or the slots, of a quota.
+// filled puts 50,000 holds into the window, or the slots, of a gate.
 const filled = `for from = 1, 50000, 1000 do
   local list = {}
   for i = from, from + 999 do
@@ -117,15 +139,15 @@ func (b *bench) holds(n int) []engine.Hold {
 }
 
 func window(b *bench) {
-	name := alike("q", 1, limits.DefaultQuotaPartitions)[0]
-	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000,
-		Window: flowfabric.Millis(30 * 24 * time.Hour),
-		Cap:    1_000_000}, 0)
+	name := alike("q", 1, limits.DefaultGatePartitions)[0]
+	_, _, _, err := b.e.PutGate(b.ctx, admission.Gate{Name: name, Rate: 1_000_000,
+		Window: flowfabric.Millis(30 * 24 * time.Hour), Concurrency: 1_000_000}, 0)
 	b.no(err)
+	root := keys.Partition(keys.GateRoot(0))
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
 	for i := range 20 {
 		at := strconv.FormatInt(began.Add(time.Duration(i/10)*time.Hour).UnixMilli(), 10)
-		for _, key := range []string{keys.QuotaRoot(0) + ":qw:" + name, keys.QuotaRoot(0) + ":qs:" + name} {
+		for _, key := range []string{root.Window(name), root.Slots(name)} {
 			b.no(b.s.Do(b.ctx, "EVAL", filled, "1", key, at, strconv.Itoa(i)).Error())
 		}
 	}
@@ -134,17 +156,17 @@ func window(b *bench) {
 		for range 10 {
 			list := b.holds(100)
 			all = append(all, list...)
-			_, err := b.e.Admit(b.ctx, name, 0, 1, 10*time.Second, list)
+			_, err := b.e.Admit(b.ctx, name, engine.Waiter{Partition: 0, Route: 1}, 10*time.Second, false, list)
 			b.no(err)
 		}
-		_, err := b.e.ReadQuota(b.ctx, name, 1000, 256)
+		_, err := b.e.ReadGate(b.ctx, name, 100, 1000, 256)
 		b.no(err)
 		for first := 0; first < len(all); first += 100 {
-			items := make([]engine.Released, 100)
+			news := make([]engine.News, 100)
 			for i, h := range all[first : first+100] {
-				items[i] = engine.Released{Quota: name, Hold: h}
+				news[i] = engine.News{Gate: name, Execution: h.Execution, Epoch: h.Epoch, What: engine.NewsGone}
 			}
-			_, _, err := b.e.ReleaseHolds(b.ctx, items)
+			_, _, err := b.e.SettleGates(b.ctx, news)
 			b.no(err)
 		}
 	})
@@ -152,18 +174,20 @@ func window(b *bench) {
 
 // gates: what the calls about grants cost at their most, and those that end executions with gates.
 func gates(b *bench) {
-	budgets, quotas := b.budgets(16, 0), []string(nil)
-	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
-		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0)
-		b.no(err)
-		quotas = append(quotas, name)
+	start := flowfabric.Start{Names: b.gates(16, 0)}
+	var measured []string
+	for _, name := range start.Names {
+		measured = append(measured, name+"=ah")
+	}
+	for _, key := range alike("k", 8, limits.DefaultGatePartitions) {
+		start.Limits = append(start.Limits, flowfabric.KeyLimit{Key: key, Concurrency: 1000})
 	}
 	items := make([]engine.NewExecution, 100)
 	b.watch("created", func() {
 		for range 3 {
 			for i := range items {
 				items[i] = b.item(mint.ID(0))
-				items[i].Budgets, items[i].Quotas = budgets, quotas
+				items[i].Names, items[i].Limits = start.Names, start.Limits
 			}
 			_, err := b.e.CreateExecutions(b.ctx, 0, items)
 			b.no(err)
@@ -172,10 +196,14 @@ func gates(b *bench) {
 	b.subscription()
 	b.claim.Max, b.claim.Gates = 100, true
 	var held []engine.Grant
+	by := map[flowfabric.ExecutionID]uint64{} // the number of the claim that granted it
 	b.watch("granted", func() {
 		for range 6 {
 			r, err := b.e.ClaimNext(b.ctx, b.claim)
 			b.no(err)
+			for _, x := range r.Grants {
+				by[x.Execution] = b.claim.Number
+			}
 			b.claim.Number++
 			held = append(held, r.Grants...)
 		}
@@ -185,7 +213,8 @@ func gates(b *bench) {
 	}
 	var claims []engine.Claim
 	b.watch("claimed and returned", func() {
-		answers, got, err := b.e.ClaimGranted(b.ctx, 0, b.claim.Session, 0, held[:100])
+		answers, got, err := b.e.ClaimGranted(b.ctx, 0, b.claim.Session, 0, held[:100],
+			[]wire.ClaimGrantedRoute{{Route: int(held[0].Route), Meters: strings.Join(measured, ",")}})
 		b.no(err)
 		for _, a := range answers {
 			b.no(a.Err)
@@ -200,10 +229,14 @@ func gates(b *bench) {
 	done := make([]engine.Completion, len(claims))
 	for i, c := range claims {
 		done[i] = engine.Completion{Fence: c.Fence}
+		done[i].Fence.Claim = by[c.Fence.Execution]
 	}
 	b.watch("completed, and told of", func() {
-		_, _, err := b.e.CompleteExecutions(b.ctx, 0, done, nil)
+		settled, _, err := b.e.CompleteExecutions(b.ctx, 0, done, nil)
 		b.no(err)
+		for _, x := range settled {
+			b.no(x.Err)
+		}
 		for {
 			entries, _, err := b.e.ReadOutbox(b.ctx, 0, "")
 			b.no(err)
@@ -211,11 +244,9 @@ func gates(b *bench) {
 				return
 			}
 			for _, x := range entries {
-				for first := 0; first < len(x.Released); first += 100 {
-					_, _, err := b.e.ReleaseHolds(b.ctx, x.Released[first:min(first+100, len(x.Released))])
-					b.no(err)
-				}
-				_, err := b.e.TrimOutbox(b.ctx, 0, []string{x.ID})
+				_, _, err := b.e.SettleGates(b.ctx, x.News)
+				b.no(err)
+				_, err = b.e.TrimOutbox(b.ctx, 0, []string{x.ID})
 				b.no(err)
 			}
 		}
@@ -227,10 +258,10 @@ func gates(b *bench) {
 func attachments(b *bench) {
 	key := keys.Root(0) + ":attached"
 	for i := range 1023 {
-		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
+		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "gate 1 bounds").Error())
 	}
 	_ = b.e.ChangeAttached(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, engine.AttachSet,
-		[]flowfabric.Gate{flowfabric.QuotaGate("quota")})
+		[]flowfabric.Gate{flowfabric.Gate("gate")})
 	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)
 		labels := min(limits.MaxTags, limits.MaxCallTags/n)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/admission"
 )
@@ -12,10 +15,8 @@ import (
 // words is what an entry says, for people.
 func auditWords(e admission.AuditEntry) string {
 	switch {
-	case e.Budget != nil:
-		return limitsText(e.Budget.Limits)
-	case e.Quota != nil:
-		return quotaText(*e.Quota)
+	case e.Gate != nil:
+		return gateText(*e.Gate)
 	case e.Period != nil:
 		return join(", ", fmt.Sprintf("period %d", *e.Period), join(" ", "used", strNothing(amountsText(e.Amounts))))
 	case e.Breach != nil:
@@ -42,11 +43,26 @@ func by(who string) string {
 	return "(reported by " + who + ")"
 }
 
-// limitsText tells limits for people.
-func limitsText(limits map[string]admission.Limit) string {
-	if len(limits) == 0 {
-		return "no limits"
+// gateText is what a gate allows, for people.
+func gateText(g admission.Gate) string {
+	limits, rate, slots, parent := "", "", "", ""
+	if len(g.Limits) > 0 {
+		limits = limitsText(g.Limits)
 	}
+	if g.Rate > 0 {
+		rate = fmt.Sprintf("%d in %s", g.Rate, span(time.Duration(g.Window)))
+	}
+	if g.Concurrency > 0 {
+		slots = strconv.Itoa(g.Concurrency) + " at once"
+	}
+	if g.Parent != "" {
+		parent = "parent " + g.Parent
+	}
+	return join(", ", cmp.Or(join(", ", limits, rate, slots), "no limits"), parent)
+}
+
+// limitsText tells limits of amounts for people.
+func limitsText(limits map[string]admission.Limit) string {
 	var out []string
 	for _, dim := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[dim]

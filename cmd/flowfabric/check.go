@@ -87,7 +87,7 @@ func checkSummary(r flowfabric.CheckReport) string {
 		text += fmt.Sprintf(", %s not checked", count(n, "partition"))
 	}
 	if r.GatesError != "" {
-		text += ", budgets and quotas not checked"
+		text += ", gates not checked"
 	}
 	return text
 }
@@ -114,7 +114,7 @@ func checkText(p *page, r flowfabric.CheckReport) {
 		p.say("partition %d was not checked: %s", f.Partition, f.Error)
 	}
 	if r.GatesError != "" {
-		p.say("budgets and quotas were not checked to their end: %s", r.GatesError)
+		p.say("gates were not checked to their end: %s", r.GatesError)
 	}
 	p.say("checked %s with %s: %s", count(len(r.Partitions), "partition"), checkedExecutions(r), checkSummary(r))
 }

@@ -18,7 +18,7 @@ func doctorCommand(a *app) *cobra.Command {
 		Short: "Check whether a deployment is healthy, and suggest remedies",
 		Long: `doctor checks every node and the records of the store: version, cluster state, function library,
 role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
-work without a worker, sessions and quotas that a step back of the clock left in the future, commands that
+work without a worker, sessions and gates that a step back of the clock left in the future, commands that
 the server lacks, and the rights of the user. It loads nothing and writes nothing, so it also helps where
 nothing else starts. On a store of at most 10,000 keys it also checks all indexes, like 'flowfabric
 check', which reads every key. --indexes checks them on a larger store, and --indexes=false never does.

@@ -121,7 +121,7 @@ func TestDoctor(t *testing.T) {
 		}{
 			{"drift", "2 repairable", []string{"DEL", "ff:{fp:0}:done", "ff:{fp:1}:done"}},
 			{"keys", "3 repairable", []string{"SET", "ff:{fp:1}:feed", "x"}},
-			{"keys", "budgets and quotas were not checked", []string{"SET", "ff:{q:1}", "x"}},
+			{"keys", "gates were not checked", []string{"SET", "ff:{g:1}", "x"}},
 			{"partitions", "partition 2 was not checked: corrupt", []string{"SET", "ff:{fp:2}", "x"}},
 			{"partitions", "roots of 4 partitions are there", []string{"DEL", "ff:config:partitions"}},
 			{"partitions", "ff_configure: ", []string{"SET", "ff:config:partitions", "x"}},

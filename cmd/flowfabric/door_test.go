@@ -56,8 +56,8 @@ func TestServed(t *testing.T) {
 		"ls --kind report --json",
 		"why <later> --json", "history <done>", "tail <done>", "tail <failed>",
 		"tail <done> --raw", "tail <done> --attempt 1 --durable", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
-		"workers --json", "flow ls", "schedules", "budget ls", "quota ls", "gate ls --json", "trail --json", "keys",
-		"show 1-00000000-0000-4000-8000-000000000000", "budget show nobody --json", "ls --state nonsense"} {
+		"workers --json", "flow ls", "schedules", "gate ls", "gate ls --json", "trail --json", "keys",
+		"show 1-00000000-0000-4000-8000-000000000000", "gate show nobody --json", "ls --state nonsense"} {
 		code, out, errOut := w.run(line, "")
 		if c, o, e := as("operator", line); c != code || o != out || e != errOut {
 			t.Errorf("%s: %d, %s%s\nof the store: %d, %s%s", line, c, o, e, code, out, errOut)
@@ -74,10 +74,10 @@ func TestServed(t *testing.T) {
 		{"operator", "cancel <queued> --reason 'no longer'", exitOK, "cancelled"},
 		{"operator", "cancel <queued> --by anna", exitUsage, "knows you by your token"},
 		{"operator", "history <queued>", exitOK, "operator-token"},
-		{"operator", "budget create acme --limit tokens=5", exitOK, "created"},
-		{"operator", "budget ensure acme --limit tokens=6", exitOK, "unchanged"},
-		{"operator", "budget update acme --limit tokens=6", exitOK, "updated"},
-		{"operator", "budget rm acme --reason '" + strings.Repeat("é%", 2000) + "'", exitOK, "removed"},
+		{"operator", "gate create acme --limit tokens=5", exitOK, "created"},
+		{"operator", "gate ensure acme --limit tokens=6", exitOK, "unchanged"},
+		{"operator", "gate update acme --limit tokens=6", exitOK, "updated"},
+		{"operator", "gate rm acme --reason '" + strings.Repeat("é%", 2000) + "'", exitOK, "removed"},
 		{"operator", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(put)"},
 		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
 		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},

@@ -49,13 +49,13 @@ var exits = []exit{
 	{exitTimeout, "--timeout ran out", []error{errTimeout}},
 	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},
 	{exitUnreachable, "the server could not be reached or did not answer", []error{flowfabric.ErrTransport}},
-	{exitNotFound, "there is no such execution, flow, waitpoint, worker, schedule, budget or quota (any more)",
+	{exitNotFound, "there is no such execution, flow, waitpoint, worker, schedule or gate (any more)",
 		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged}},
 	{exitRefused, "refused: its state does not allow it",
 		[]error{denied.Idempotency, denied.ReplayNotAllowed, denied.KidConflict, denied.GraceTooShort,
 			denied.KidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, denied.FlowCancelled,
 			denied.FlowSealed,
-			denied.BudgetConflict, denied.QuotaConflict, errAttached}},
+			denied.GateConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor, check and repair: something is wrong; some partitions failed",
 		[]error{errUnhealthy, errPartlyCancelled, flowfabric.ErrProtocol, denied.ServerVersion,
@@ -63,7 +63,7 @@ var exits = []exit{
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context
-// ended; errUnhealthy is a check that found something; errAttached a budget or quota that is in use.
+// ended; errUnhealthy is a check that found something; errAttached a gate that is in use.
 var (
 	errUsage           = errors.New("invalid usage")
 	errTimeout         = errors.New("--timeout ran out")
@@ -145,9 +145,9 @@ type failure struct {
 
 // commandWords puts the library's advice into words of the command line.
 var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "or with Force and",
-	"or with --force and", "admin.Unhold", "'flowfabric unhold'", "admin.PutBudget with that revision",
-	"'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
-	"admin.PutBudget", "'flowfabric budget create'", "admin.PutQuota", "'flowfabric quota create'",
+	"or with --force and", "admin.Unhold", "'flowfabric unhold'", "admin.PutGate with that revision",
+	"'flowfabric gate update'", "admin.PutGate with that revision", "'flowfabric gate update'",
+	"admin.PutGate", "'flowfabric gate create'", "admin.PutGate", "'flowfabric gate create'",
 	"admin.SetLane", "'flowfabric lane resume'", "admin.Resume", "'flowfabric resume'", "admin.ReplayFlow",
 	"'flowfabric flow replay'", "admin.Replay", "'flowfabric replay'", "admin.SetPriority", "'flowfabric priority'",
 	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel",

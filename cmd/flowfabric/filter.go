@@ -5,9 +5,9 @@ import "time"
 // filterFlags choose executions, for ls and bulk.
 var filterFlags = []member{
 	list("?state", "state",
-		"`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five",
+		"`states`: waiting_children, waiting, waiting_gate, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five",
 	).
-		oneOf("waiting_children", "waiting", "waiting_budget", "waiting_quota", "held", "delayed", "suspended",
+		oneOf("waiting_children", "waiting", "waiting_gate", "held", "delayed", "suspended",
 			"active", "completed", "failed", "cancelled", "expired", "skipped", "ended"),
 	list("?category", "category",
 		"only with one of these failure `categories`: of the end, or of the last failed attempt"),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// What a budget or quota keeps from running is shown where one looks for it, in words, and only there.
+// What a gate keeps from running is shown where one looks for it, in words, and only there.
 func TestBlockedWork(t *testing.T) {
 	w := newEnv(t, testserver.Embedded(t))
 	ok := func(line string) string {
@@ -26,41 +27,73 @@ func TestBlockedWork(t *testing.T) {
 		}
 		return out
 	}
-	ok("budget create acme --limit tokens=10")
-	ok("budget create other --limit tokens=10")
-	ok("quota create gpu --cap 1")
-	ok("budget report acme tokens=10 --key all")
+	ok("gate create acme --limit tokens=10")
+	ok("gate create other --limit tokens=10")
+	ok("gate create gpu --concurrency 1")
+	ok("gate report acme tokens=10 --key all")
 	id, err := flowfabric.ParseExecutionID(
-		strings.TrimSpace(ok("submit report --key costly --budget acme --quota gpu")))
+		strings.TrimSpace(ok("submit report --key costly --gate acme --gate gpu")))
 	must.No(t, err)
-	w.close(id, "budget acme tokens 10 10")
+	w.close(id, "gate acme amount tokens 10 10")
 	for line, want := range map[string]string{
-		"budget show acme":                   "budget acme: 10 used of 10 tokens",
-		"gate ls":                            "budget acme: 10 used of 10 tokens",
-		"budget show acme --json":            `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10,`,
-		"budget ls --json":                   `"exhausted":["tokens"]`,
-		"gate ls --json":                     `"kind":"report","budgets":["acme"],"quotas":["gpu"],"until":`,
-		"show " + id.String():                "waiting_budget (budget acme: 10 used of 10 tokens)",
-		"ls --state waiting_budget --json":   `"state":"waiting_budget"`,
-		"ls --state waiting_budget":          id.String(),
-		"show --json " + id.String():         `"blocking_reason":"waiting_budget"`,
-		"show --json --steps " + id.String(): `"closed":{"code":"budget","budget":"acme"`,
+		"gate show acme":                     "gate acme: 10 used of 10 tokens",
+		"gate ls":                            "gate acme: 10 used of 10 tokens",
+		"gate show acme --json":              `"code":"amount","gate":"acme","dimension":"tokens","used":10,"limit":10,`,
+		"gate show acme  --json":             `"exhausted":["tokens"]`,
+		"gate ls --json":                     `"kind":"report","gates":["acme","gpu"],"until":`,
+		"show " + id.String():                "waiting_gate (gate acme: 10 used of 10 tokens)",
+		"ls --state waiting_gate --json":     `"state":"waiting_gate"`,
+		"ls --state waiting_gate":            id.String(),
+		"show --json " + id.String():         `"blocking_reason":"waiting_amount"`,
+		"show --json --steps " + id.String(): `"closed":{"code":"amount","gate":"acme"`,
 	} {
 		if out := ok(line); !strings.Contains(out, want) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	for _, line := range []string{"budget show other", "quota show gpu"} {
+	for _, line := range []string{"gate show other", "gate show gpu"} {
 		if out := ok(line); strings.Contains(out, "keeps from running") {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
 	// nobody waits for it by the server's list, but nothing is lost: it opens by itself
-	ok("budget update acme --limit tokens=20")
-	var v admin.GatesInfo
+	ok("gate update acme --limit tokens=20")
+	var v admin.Gated
 	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Closed) != 1 ||
 		v.Closed[0].Partition != id.Partition() {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// What is reserved is shown beside what is used, of which it is a part.
+func TestReservedAmounts(t *testing.T) {
+	w := newEnv(t, testserver.Embedded(t))
+	ok := func(line string) string {
+		t.Helper()
+		code, out, errOut := w.run(line, "")
+		if code != exitOK {
+			t.Fatalf("%s: exit %d, %s", line, code, errOut)
+		}
+		return out
+	}
+	ok("gate create acme --limit tokens=100")
+	id, err := flowfabric.ParseExecutionID(strings.TrimSpace(ok("submit report --gate acme")))
+	must.No(t, err)
+	r, _, err := w.engine.Reserve(w.ctx, engine.Reservation{Gate: "acme", Execution: id, Epoch: 1, Number: 1,
+		Since: time.Now(), Amounts: map[string]int64{"tokens": 37}})
+	must.No(t, err)
+	if !r.Applied {
+		t.Fatalf("%+v", r)
+	}
+	for _, line := range []string{"gate ls", "gate show acme"} {
+		out := ok(line)
+		if row := regexp.MustCompile(`tokens +37 +37 +- +100 +63`); !strings.Contains(out, "RESERVED") ||
+			!row.MatchString(out) {
+			t.Errorf("%s: %s", line, out)
+		}
+		if out := ok(line + " --json"); !strings.Contains(out, `"reserved":{"tokens":37}`) {
+			t.Errorf("%s: %s", line, out)
+		}
 	}
 }
 
@@ -96,21 +129,20 @@ func TestReasonWords(t *testing.T) {
 		json string
 		text string
 	}{
-		"budget acme tokens 10 20": {`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20}`,
-			"budget acme: 10 used of 20 tokens"},
-		"budget acme tokens 10 20 15": {
-			`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20,"refused":15}`,
-			"budget acme: 10 used of 20 tokens, 15 do not fit"},
-		"quota gpu cap":               {`{"code":"cap","quota":"gpu"}`, "quota gpu: all slots are taken"},
-		"quota mail rate":             {`{"code":"rate","quota":"mail"}`, "quota mail: too many starts in its window"},
-		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "there is no budget acme"},
-		"quota_policy_not_found mail": {`{"code":"quota_policy_not_found","quota":"mail"}`, "there is no quota mail"},
-		"something new":               {`{"code":"other"}`, "something new"},
-		"":                            {`{"code":"other"}`, ""},
+		"gate acme amount tokens 10 20": {`{"code":"amount","gate":"acme","dimension":"tokens","used":10,"limit":20}`,
+			"gate acme: 10 used of 20 tokens"},
+		"gate acme amount tokens 10 20 15": {
+			`{"code":"amount","gate":"acme","dimension":"tokens","used":10,"limit":20,"refused":15}`,
+			"gate acme: 10 used of 20 tokens, 15 do not fit"},
+		"gate gpu cap":        {`{"code":"cap","gate":"gpu"}`, "gate gpu: all slots are taken"},
+		"gate mail rate":      {`{"code":"rate","gate":"mail"}`, "gate mail: too many starts in its window"},
+		"gate_not_found acme": {`{"code":"gate_not_found","gate":"acme"}`, "there is no gate acme"},
+		"something new":       {`{"code":"other"}`, "something new"},
+		"":                    {`{"code":"other"}`, ""},
 	} {
 		c := gatetext.WhyClosed(why)
-		if c.Text != want.text || c.String() != want.text {
-			t.Errorf("%q: %q, %s, want %s", why, c.Text, c, want.text)
+		if c.Text != want.text {
+			t.Errorf("%q: %q, want %s", why, c.Text, want.text)
 		}
 		c.Text = ""
 		if got, err := json.Marshal(c); err != nil || string(got) != strings.TrimSuffix(want.json, "}")+`,"text":""}` {
@@ -128,18 +160,18 @@ func TestClosedTable(t *testing.T) {
 	var p page
 	closedTable(&p, "waits:", []admin.ClosedRoute{
 		{Partition: 0, Route: route("report"), Waiting: 5, Until: later,
-			Reason: gatetext.WhyClosed("budget acme tokens 10 10")},
+			Reason: gatetext.WhyClosed("gate acme amount tokens 10 10")},
 		{Partition: 3, Route: route("report"), Waiting: 7, Until: soon,
-			Reason: gatetext.WhyClosed("budget acme tokens 12 10")},
+			Reason: gatetext.WhyClosed("gate acme amount tokens 12 10")},
 		{Partition: 3, Route: route("report"), Waiting: 1, Until: later,
-			Reason: gatetext.WhyClosed("budget acme calls 2 2")},
+			Reason: gatetext.WhyClosed("gate acme amount calls 2 2")},
 		{Partition: 1, Route: route("other"), Waiting: 2,
-			Until: time.Now().Add(-time.Second), Reason: gatetext.WhyClosed("quota gpu cap")},
+			Until: time.Now().Add(-time.Second), Reason: gatetext.WhyClosed("gate gpu cap")},
 	})
 	want := [][]string{
-		{"default/batch", "report", "12", "2", instant(soon), "budget acme: 12 used of 10 tokens"},
-		{"default/batch", "report", "1", "1", instant(later), "budget acme: 2 used of 2 calls"},
-		{"default/batch", "other", "2", "1", "due", "quota gpu: all slots are taken"},
+		{"default/batch", "report", "12", "2", instant(soon), "gate acme: 12 used of 10 tokens"},
+		{"default/batch", "report", "1", "1", instant(later), "gate acme: 2 used of 2 calls"},
+		{"default/batch", "other", "2", "1", "due", "gate gpu: all slots are taken"},
 	}
 	lines := strings.Split(strings.TrimSpace(p.String()), "\n")
 	if len(lines) != 2+len(want) {
@@ -156,15 +188,14 @@ func TestClosedTable(t *testing.T) {
 func TestAuditLogWords(t *testing.T) {
 	period := uint64(3)
 	for want, e := range map[string]admission.AuditEntry{
-		"limits cost=500 tokens=10 (soft 8)": {Budget: &admission.Budget{Limits: map[string]admission.Limit{
+		"limits cost=500 tokens=10 (soft 8)": {Gate: &admission.Gate{Limits: map[string]admission.Limit{
 			"cost": {Hard: 500}, "tokens": {Hard: 10, Soft: 8}}}},
-		"limits tokens unlimited (soft 8)": {Budget: &admission.Budget{Limits: map[string]admission.Limit{
+		"limits tokens unlimited (soft 8)": {Gate: &admission.Gate{Limits: map[string]admission.Limit{
 			"tokens": {Soft: 8}}}},
-		"no limits": {Budget: &admission.Budget{}},
-		"4 at once": {Quota: &admission.Quota{Cap: 4}},
-		"no limit":  {Quota: &admission.Quota{}},
-		"100 in 1m00s, 5 at once": {Quota: &admission.Quota{Rate: 100,
-			Window: flowfabric.Millis(time.Minute), Cap: 5}},
+		"no limits": {Gate: &admission.Gate{}},
+		"4 at once": {Gate: &admission.Gate{Concurrency: 4}},
+		"100 in 1m00s, 5 at once": {Gate: &admission.Gate{Rate: 100,
+			Window: flowfabric.Millis(time.Minute), Concurrency: 5}},
 		"period 3, used cost=1 tokens=5": {Period: &period, Amounts: map[string]int64{"cost": 1, "tokens": 5}},
 		"period 3, used nothing":         {Period: &period, Amounts: map[string]int64{}},
 		"tokens=-5 counted twice":        {Amounts: map[string]int64{"tokens": -5}, Reason: "counted twice"},
@@ -186,15 +217,15 @@ func TestRemoveAttached(t *testing.T) {
 		line, err string
 		code      int
 	}{
-		{"budget create acme --limit tokens=10", "", exitOK},
-		{"gate attach everything --budget acme", "", exitOK},
-		{"gate attach lane:batch --budget acme", "", exitOK},
-		{"budget rm acme", `remove budget "acme": it is attached to everything, lane:default/batch, and`, exitRefused},
-		{"budget rm acme --force", "", exitOK},
-		{"budget rm acme", "no budget has this name", exitNotFound},
+		{"gate create acme --limit tokens=10", "", exitOK},
+		{"gate attach everything acme", "", exitOK},
+		{"gate attach lane:batch acme", "", exitOK},
+		{"gate rm acme", `remove gate "acme": it is attached to everything, lane:default/batch, and`, exitRefused},
+		{"gate rm acme --force", "", exitOK},
+		{"gate rm acme", "no gate has this name", exitNotFound},
 		{"gate detach everything --all", "", exitOK},
 		{"gate detach lane:batch --all", "", exitOK},
-		{"budget rm acme", "no budget has this name", exitNotFound},
+		{"gate rm acme", "no gate has this name", exitNotFound},
 	} {
 		if code, _, errOut := w.run(x.line, ""); code != x.code || !strings.Contains(errOut, x.err) {
 			t.Errorf("%s: exit %d, %s", x.line, code, errOut)

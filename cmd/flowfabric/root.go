@@ -44,14 +44,14 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
 		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
 	flags.StringVar(&a.reason, "reason", "",
-		"why, as `text` of which the audit trail and a history keep 1 KiB; of hold and budget adjust at most 256")
+		"why, as `text` of which the audit trail and a history keep 1 KiB; of hold and gate adjust at most 256")
 	flags.StringVar(&a.by, "by", "",
 		"`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Executions:"},
-		&cobra.Group{ID: groupOperate, Title: "Flows, lanes, workers, schedules, budgets, quotas:"},
+		&cobra.Group{ID: groupOperate, Title: "Flows, lanes, workers, schedules, gates:"},
 		&cobra.Group{ID: groupHealth, Title: "Health and maintenance:"},
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
@@ -76,16 +76,10 @@ a flow are executions, for which show, why, history and tail work as for any oth
 			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
 			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),
-			a.group("budget", "Create, change, show and remove budgets, and correct their usage",
-				`budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
-budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached`, budgetVerbs),
-			a.group("quota", "Create, change, show and remove quotas",
-				`quota looks after quotas: how often executions may start, and how many may run at once. Work that has a
-quota as a gate (submit --quota, gate attach) waits while it is full`, quotaVerbs),
-			a.group("gate", "Attach budgets and quotas to a scope, and show the work that they hold back",
-				`gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
-created from now on, in addition to those that they name themselves; and shows which work waits for a
-budget or a quota`, gateVerbs)}},
+			a.group("gate", "Create, change, show, attach and remove gates, and correct their usage",
+				`gate looks after gates: how much work may use in a period, how often it may start, and how much of it
+may run at once. Work that names a gate (submit --gate), or was created in a scope that the gate is
+attached to, waits while it has no room`, gateVerbs)}},
 		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a),
 			checkCommand(a), repairCommand(a),
 			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
@@ -107,8 +101,8 @@ budget or a quota`, gateVerbs)}},
 // forms are the words that mean the same command, wherever there is one of them.
 var forms = [][]string{
 	{"list", "ls"}, {"remove", "rm"}, {"update", "set"}, {"show", "get"},
-	{"flow", "flows"}, {"lane", "lanes"}, {"worker", "workers"}, {"schedule", "schedules"}, {"budget", "budgets"},
-	{"quota", "quotas"}, {"gate", "gates"}, {"key", "keys"}, {"queue", "queues"}, {"token", "tokens"},
+	{"flow", "flows"}, {"lane", "lanes"}, {"worker", "workers"}, {"schedule", "schedules"},
+	{"gate", "gates"}, {"key", "keys"}, {"queue", "queues"}, {"token", "tokens"},
 }
 
 // addForms makes all commands below one understand every form of their names.

@@ -139,14 +139,13 @@ func scheduleText(p *page, v admin.ScheduleInfo) {
 	if v.Paused {
 		paused = join(", by ", instant(v.PausedAt), v.PausedBy)
 	}
-	budgets, quotas := valid.GateNames(v.Gates())
 	missed := fmt.Sprint(v.Missed)
 	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
 	p.facts("name", v.Name, "state", scheduleState(v), "paused", paused, "when", v.When, "until", instant(v.Until),
 		"jitter", jitter, "kind", submits(v), "lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority,
-		"budgets", join(",", budgets...), "quotas", join(",", quotas...), "catch-up", v.CatchUp, "overlap",
+		"gates", join(",", valid.GateNames(v.Gates())...), "catch-up", v.CatchUp, "overlap",
 		v.Overlap, "owner", v.Owner, "revision", v.Revision, "fired", firings(v), "missed", missed, "last", last,
 		"next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By), "error", v.Error)
 	for i, t := range v.Upcoming {

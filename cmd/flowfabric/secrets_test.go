@@ -154,7 +154,7 @@ func commandLines(text string) [][]string {
 		{"keys", "rotate", text}, {"ls", "--timeout", text},
 		{"ls", "--" + text}, {"tail", text}, {"dev", "--addr", text}, {"waitpoints", text}, {"send", text},
 		{"messages", text}, {"lane", text}, {"flow", "show", text},
-		{"schedules", text}, {"budget", text}, {"replay", text}, {"show", text, text}, {"submit", text, text},
+		{"schedules", text}, {"gate", text}, {"replay", text}, {"show", text, text}, {"submit", text, text},
 	}
 }
 

@@ -58,7 +58,7 @@ func serveCommand(a *app) *cobra.Command {
 		Long: `serve is the process to deploy beside your workers. It serves the dashboard (/), the HTTP API with
 live streams (/v1), the pages on which people answer by link (/approve), and metrics (/metrics, for
 viewers). It also runs the maintenance without any worker (delays, timeouts, lost leases, schedules,
-budgets). You may run several; they share the maintenance with each other and with workers.
+gates). You may run several; they share the maintenance with each other and with workers.
 
 Every caller needs a bearer token. --tokens names a file of tokens, which serve reads again when it
 changes; FLOWFABRIC_API_TOKENS may hold its content instead. "flowfabric token new" makes an entry.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 // unsaid are flags without defaults, of a verb that changes only what is said.
@@ -18,10 +20,10 @@ func unsaid(flags []member) []member {
 	return out
 }
 
-// noted says what was done to a budget or quota, with a note about how it is now.
-func noted[T any](done string, note func(T) string) func(*request, json.RawMessage) error {
+// noted says what was done to a gate, with a note about how it is now.
+func noted(done string, note func(admission.Gate) string) func(*request, json.RawMessage) error {
 	return func(q *request, answer json.RawMessage) error {
-		var v T
+		var v admission.Gate
 		if err := json.Unmarshal(answer, &v); err != nil {
 			return err
 		}
@@ -30,7 +32,7 @@ func noted[T any](done string, note func(T) string) func(*request, json.RawMessa
 }
 
 // ensured is noted for what may have been there.
-func ensured[T any](note func(T) string) func(*request, json.RawMessage) error {
+func ensured(note func(admission.Gate) string) func(*request, json.RawMessage) error {
 	return func(q *request, answer json.RawMessage) error {
 		if q.door.status != http.StatusCreated {
 			return q.changed("unchanged", "it was there, and stays as it is")
@@ -39,8 +41,8 @@ func ensured[T any](note func(T) string) func(*request, json.RawMessage) error {
 	}
 }
 
-// update puts what was said into a budget or quota, as it was read; what was not said stays.
-func update[T any](ctx context.Context, q *request, was T, revision uint64, note func(T) string) error {
+// update puts what was said into a gate, as it was read; what was not said stays.
+func update(ctx context.Context, q *request, was admission.Gate, revision uint64) error {
 	before, err := json.Marshal(was)
 	if err != nil {
 		return err
@@ -54,12 +56,12 @@ func update[T any](ctx context.Context, q *request, was T, revision uint64, note
 	if err != nil {
 		return err
 	}
-	var now T
+	var now admission.Gate
 	if err := json.Unmarshal(after, &now); err != nil {
 		return usage("%v", err)
 	}
 	if reflect.DeepEqual(was, now) {
-		return q.changed("unchanged", note(now))
+		return q.changed("unchanged", gateNote(now))
 	}
 	if whole["revision"] = revision; reasoned {
 		whole["reason"] = reason
@@ -68,5 +70,5 @@ func update[T any](ctx context.Context, q *request, was T, revision uint64, note
 	if err := q.do(ctx, nil); err != nil {
 		return err
 	}
-	return q.changed("updated", note(now))
+	return q.changed("updated", gateNote(now))
 }

@@ -47,7 +47,7 @@ func showExecution(ctx context.Context, q *request) error {
 		return err
 	}
 	id := q.args[0]
-	if len(x.Budgets)+len(x.Quotas) > 0 && waits(x.Public) {
+	if len(x.GateNames) > 0 && waits(x.Public) {
 		var e flowfabric.Explanation
 		x.gated(e, q.get(ctx, &e, "/v1/executions/*/why", id))
 	}
@@ -122,7 +122,7 @@ func (x execution) text(p *page) {
 	case x.BlockingReason == codes.Held && x.Public == flowfabric.Waiting:
 		state = styled(yellow, "held (by an operator)")
 	case x.Closed != nil:
-		state.text += " (" + x.Closed.String() + ")"
+		state.text += " (" + x.Closed.Text + ")"
 	case x.BlockingReason != "":
 		state.text += " (" + strings.ReplaceAll(x.BlockingReason, "_", " ") + ")"
 	}
@@ -139,8 +139,8 @@ func (x execution) text(p *page) {
 		tags = append(tags, k+"="+x.Tags[k])
 	}
 	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires",
-		strings.Join(x.Capabilities, ","), "budgets", strings.Join(x.Budgets, ","), "quotas",
-		strings.Join(x.Quotas, ","), "priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator,
+		strings.Join(x.Capabilities, ","), "gates", strings.Join(x.GateNames,
+			","), "priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator,
 		"key held", keyHold(x.Snapshot), "started", instant(x.StartedAt), "claimed", instant(x.ClaimedAt),
 		"worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil), "deadline",
 		instant(x.DeadlineAt), "ended", instant(x.EndedAt), "attempts",

@@ -29,7 +29,7 @@ later submit replaces the input of the first execution, as long as no worker has
 goes on.`,
 	example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
-  flowfabric submit summarise --input @page.json --budget acme --quota gpu
+  flowfabric submit summarise --input @page.json --gate acme --gate gpu
   flowfabric submit refresh --input '"acme"' --unique acme --key-window 1h
   flowfabric submit reindex --input '{"Shop":7}' --debounce shop-7 --delay 10s --debounce-max 5m
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,

@@ -15,14 +15,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
-// tend keeps time in all partitions until ctx ends: ticks, schedules, and what budgets and quotas are to be told. It
+// tend keeps time in all partitions until ctx ends: ticks, schedules, and what gates are to be told. It
 // is what workers do beside their work, for a store that may have none.
 func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Logger,
 	metrics *partmetrics.Metrics) error {
 	watched := metrics.Watch(eng, logger)
 	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger, OnTick: watched.Ticked,
 		OnLag: watched.Lag, OnFire: watched.Fired,
-		OnDeliver: watched.Delivered})
+		OnDeliver: watched.Delivered, OnReckon: watched.Reckoned})
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { watched.Run(ctx); return nil })
 	tasks.Go(loop.Run)

@@ -170,14 +170,14 @@ func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate
 	return rates, err
 }
 
-// usedUp names at most five budgets that keep work waiting, "" when none does.
+// usedUp names at most five gates whose amounts keep work waiting, "" when none does.
 func (v topView) usedUp() any {
 	if len(v.UsedUp) == 0 {
 		return ""
 	}
 	var list []string
 	for _, b := range v.UsedUp[:min(len(v.UsedUp), 5)] {
-		list = append(list, fmt.Sprintf("%s is used up: %d wait", b.Budget, b.Waiting))
+		list = append(list, fmt.Sprintf("%s is used up: %d wait", b.Gate, b.Waiting))
 	}
 	if more := len(v.UsedUp) - len(list); more > 0 {
 		list = append(list, fmt.Sprintf("%d more", more))
@@ -202,7 +202,7 @@ func (v topView) text(p *page) {
 			fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue,
 				v.Frozen, time.Duration(v.Lag).Milliseconds())),
 		"gates", fmt.Sprintf("%d routes closed, %d notices to deliver", v.Closed, v.Outbox),
-		"budgets", v.usedUp(), "schedules", v.Schedules, "error", v.Error)
+		"amounts", v.usedUp(), "schedules", v.Schedules, "error", v.Error)
 	if len(v.Queues) == 0 {
 		return
 	}

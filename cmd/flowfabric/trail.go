@@ -20,7 +20,7 @@ is given. --json prints one change per line, and the cursor of the next page as 
 	flags: append([]member{
 		text("?by", "changed-by", "only changes by this `name`"),
 		text("?on", "on",
-			"only changes of this `kind` of thing: execution, executions, flow, lane, schedule, budget, quota, scope, worker, partition or 'token key'"),
+			"only changes of this `kind` of thing: execution, executions, flow, lane, schedule, gate, scope, worker, partition or 'token key'"),
 		text("?name", "name", "only changes of what has this id or `name`"),
 		since("?since", "since", "only from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago"),
 		since("?until", "until", "only before this `time`"),

@@ -366,12 +366,10 @@ func (q *request) changed(done, note string) error {
 	})
 }
 
-// what is the kind of thing that a verb is about where its name alone does not tell: budgets and quotas.
+// what is the kind of thing that a verb is about where its name alone does not tell: gates.
 func (v verb) what() string {
-	for _, what := range []string{"budget", "quota"} {
-		if strings.Contains(v.route, "/v1/"+what+"s/") {
-			return what
-		}
+	if strings.Contains(v.route, "/v1/gates/") {
+		return "gate"
 	}
 	return ""
 }

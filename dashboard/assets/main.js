@@ -12,7 +12,7 @@ const pages = [
   { path: "queues", title: "Queues", key: "q", load: () => import("./pages/queues.js") },
   { path: "workers", title: "Workers", key: "w", load: () => import("./pages/workers.js") },
   { path: "schedules", title: "Schedules", key: "s", load: () => import("./pages/schedules.js") },
-  { path: "limits", title: "Budgets & quotas", key: "b", load: () => import("./pages/limits.js") },
+  { path: "gates", title: "Gates", key: "t", load: () => import("./pages/gates.js") },
   { path: "health", title: "Health", key: "h", load: () => import("./pages/health.js"), badge: now => now && now.partitions_overdue + now.partitions_frozen + now.partitions_silent, bad: true },
 ]
 

@@ -89,10 +89,10 @@ export function Said({ text }) {
 // ---- states: a word and a sign, not a colour alone ----
 
 const signs = {
-  waiting: "○", waiting_budget: "◔", waiting_quota: "◔", waiting_children: "◌", delayed: "◷", active: "▶", suspended: "❚❚", held: "■",
+  waiting: "○", waiting_gate: "◔", waiting_children: "◌", delayed: "◷", active: "▶", suspended: "❚❚", held: "■",
   completed: "✓", failed: "✕", cancelled: "⊘", expired: "⌛", skipped: "⤼", running: "▶", open: "▶", cancelling: "⊘",
 }
-const words = { waiting_budget: "waits for a budget", waiting_quota: "waits for a quota", waiting_children: "waits for others", active: "running" }
+const words = { waiting_gate: "waits for a gate", waiting_children: "waits for others", active: "running" }
 
 export const stateWord = state => words[state] || state.replaceAll("_", " ")
 
@@ -213,9 +213,10 @@ export function visible(text) {
     c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : c === "\u007f" ? "\u2421" : "⟦U+" + c.charCodeAt(0).toString(16).toUpperCase() + "⟧")
 }
 
-export function Bar({ value, of, label, bad }) {
+// Bar shows a share. part of value, from its end, is not certain yet: it is hatched.
+export function Bar({ value, of, label, bad, part = 0 }) {
   const share = of > 0 ? Math.min(1, value / of) : 0
-  return html`<div class=${"bar" + (bad || share >= 1 ? " full" : share >= 0.8 ? " high" : "")} role="img" aria-label=${label}><span style=${{ width: `${share * 100}%` }}></span></div>`
+  return html`<div class=${"bar" + (bad || share >= 1 ? " full" : share >= 0.8 ? " high" : "")} role="img" aria-label=${label}><span style=${{ width: `${share * 100}%` }}>${part > 0 && value > 0 ? html`<i style=${{ width: `${Math.min(1, part / value) * 100}%` }}></i>` : ""}</span></div>`
 }
 
 // ---- tables: only the rows in sight exist, so ten thousand of them scroll like ten ----

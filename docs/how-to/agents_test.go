@@ -86,7 +86,7 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 
 // allowance lets a tenant use a million tokens a month. An agent over it waits for the next month.
 func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
-	return a.PutBudget(ctx, admission.Budget{
+	return a.PutGate(ctx, admission.Gate{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000}},
 		OnHard: admission.HardBlock,
@@ -189,7 +189,7 @@ func TestAgents(t *testing.T) {
 	ctx, c := start(t, runtime.Config{}, handler.Bind(Research, (&Researcher{agent.ModelFunc(canned)}).Handle))
 	a := admin.New(c)
 	must(t, allowance(ctx, a, "acme"))
-	exec, err := client.Submit(ctx, c, Research, "What about tides?", flowfabric.Budgets("acme"))
+	exec, err := client.Submit(ctx, c, Research, "What about tides?", flowfabric.Gates("acme"))
 	must(t, err)
 	asked, err := exec.AwaitSuspension(ctx)
 	must(t, err)
@@ -212,7 +212,7 @@ func TestAgents(t *testing.T) {
 	}
 	transcript, err := agent.ReadTranscript(ctx, c, exec.ID(), agent.TranscriptOptions{})
 	must(t, err)
-	info, err := a.GetBudget(ctx, "acme")
+	info, err := a.GetGate(ctx, "acme")
 	must(t, err)
 	if left := info.Headroom["tokens"]; left != 1_000_000-30 || len(transcript.Messages) != 5 {
 		t.Errorf("%d tokens are left, %+v", left, transcript.Messages)

@@ -17,7 +17,7 @@ import (
 
 // budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
 func budget(ctx context.Context, a *admin.Admin, tenant string) error {
-	err := a.PutBudget(ctx, admission.Budget{
+	err := a.PutGate(ctx, admission.Gate{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
@@ -26,26 +26,57 @@ func budget(ctx context.Context, a *admin.Admin, tenant string) error {
 	if err != nil {
 		return err
 	}
-	return a.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.BudgetGate(tenant)})
+	return a.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.Gate(tenant)})
 }
 
 var Generate = handler.Define[Draft, Article]("generate")
 
+// maxTokens is the most that a call of the model may use.
+const maxTokens = 4000
+
 func generate(ctx context.Context, t *handler.Task, in Draft) (Article, error) {
 	text, err := handler.Step(ctx, t, "text", func(ctx context.Context) (string, error) {
-		text, tokens, err := complete(ctx, in.Topic)
-		return text, errors.Join(err, t.Spend(ctx, "tokens", tokens))
+		r, err := t.Reserve(ctx, map[string]int64{"tokens": maxTokens})
+		if err != nil {
+			return "", err // there is no room: the call is not made
+		}
+		text, used, err := complete(ctx, in.Topic, maxTokens)
+		if err != nil {
+			return "", err // it may have been paid: what is not settled is charged in full
+		}
+		return text, r.Settle(ctx, map[string]int64{"tokens": used})
+	})
+	if err != nil {
+		return Article{}, err
+	}
+	_, err = handler.Step(ctx, t, "upload", func(ctx context.Context) (int64, error) {
+		sent, err := upload(ctx, text)
+		return sent, errors.Join(err, t.Spend(ctx, "bytes", sent))
 	})
 	return Article{text}, err
 }
 
-func complete(_ context.Context, topic string) (text string, tokens int64, err error) {
+func complete(_ context.Context, topic string, _ int64) (text string, used int64, err error) {
 	return "all about " + topic, 3, nil
 }
 
-// quota is for an API that takes 600 calls a minute, and 20 at once.
-func quota(ctx context.Context, a *admin.Admin) error {
-	return a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute), Cap: 20})
+func upload(_ context.Context, text string) (sent int64, err error) { return int64(len(text)), nil }
+
+// family puts a budget of a company above that of a team: what a team uses counts for the company, too.
+func family(ctx context.Context, a *admin.Admin) error {
+	err := a.PutGate(ctx, admission.Gate{Name: "company", OnHard: admission.HardBlock,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 5_000_000}}})
+	if err != nil {
+		return err
+	}
+	return a.PutGate(ctx, admission.Gate{Name: "research", Parent: "company", OnHard: admission.HardBlock,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 2_000_000}}})
+}
+
+// calls is a gate for an API that takes 600 calls a minute, and 20 at once.
+func calls(ctx context.Context, a *admin.Admin) error {
+	return a.PutGate(ctx, admission.Gate{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute),
+		Concurrency: 20})
 }
 
 // each tenant may run two at once and start 100 a minute, whatever the others do.
@@ -80,8 +111,8 @@ func TestLimits(t *testing.T) {
 	ctx, c := start(t, runtime.Config{Namespaces: []string{"acme", "default"}}, handler.Bind(Generate, generate))
 	a := admin.New(c)
 	must(t, budget(ctx, a, "acme"))
-	must(t, quota(ctx, a))
-	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, flowfabric.Namespace("acme"), flowfabric.Quotas("llm"))
+	must(t, calls(ctx, a))
+	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, flowfabric.Namespace("acme"), flowfabric.Gates("llm"))
 	must(t, err)
 	_, err = exec.Result(ctx)
 	must(t, err)
@@ -89,9 +120,30 @@ func TestLimits(t *testing.T) {
 	must(t, err)
 	_, err = exec.Result(ctx)
 	must(t, err)
-	info, err := a.GetBudget(ctx, "acme")
+	info, err := a.GetGate(ctx, "acme")
 	must(t, err)
-	if left, limited := info.Headroom["tokens"]; left != 1_000_000-3 || !limited {
-		t.Errorf("%d tokens are left", left)
+	if left, limited := info.Headroom["tokens"]; left != 1_000_000-3 || !limited || info.Reserved["tokens"] != 0 {
+		t.Errorf("%d tokens are left, %d reserved", left, info.Reserved["tokens"])
+	}
+	if sent := info.Used["bytes"]; sent != int64(len("all about tides")) {
+		t.Errorf("%d bytes", sent)
+	}
+}
+
+// What a team uses counts for the company.
+func TestGateAbove(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Generate, generate))
+	a := admin.New(c)
+	must(t, family(ctx, a))
+	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, flowfabric.Gates("research"))
+	must(t, err)
+	_, err = exec.Result(ctx)
+	must(t, err)
+	for _, name := range []string{"research", "company"} {
+		info, err := a.GetGate(ctx, name)
+		must(t, err)
+		if info.Used["tokens"] != 3 || info.Reserved["tokens"] != 0 {
+			t.Errorf("%s: %d used, %d reserved", name, info.Used["tokens"], info.Reserved["tokens"])
+		}
 	}
 }

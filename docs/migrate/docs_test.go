@@ -44,7 +44,7 @@ func TestNamesExist(t *testing.T) {
 		exported(t, name, filepath.Join("..", "..", dir), known, members)
 	}
 	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") +
-		`)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|Env|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
+		`)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|Env|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Gate|SubscribeOptions)\.([A-Z]\w*))`)
 	for _, document := range documents {
 		seen := 0
 		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(prose(t, document), -1) {

@@ -119,13 +119,13 @@ func RunPools(ctx context.Context, workers []*runtime.Worker) error {
 
 // LimitMail lets a hundred mails a minute start, and ten be sent at once, over all workers.
 func LimitMail(ctx context.Context, c *client.Client) error {
-	err := admin.New(c).PutQuota(ctx, admission.Quota{Name: "smtp", Rate: 100, Window: flowfabric.Millis(time.Minute),
-		Cap: 10})
+	err := admin.New(c).PutGate(ctx, admission.Gate{Name: "smtp", Rate: 100, Window: flowfabric.Millis(time.Minute),
+		Concurrency: 10})
 	if err != nil {
 		return err
 	}
 	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"},
-		[]flowfabric.Gate{flowfabric.QuotaGate("smtp")})
+		[]flowfabric.Gate{"smtp"})
 }
 
 // Nightly is what a schedule submits.

@@ -29,7 +29,7 @@ func perform(t *testing.T, limit int64, test func(s *stage)) {
 		talker := NewTalker(builtIn{pace: 50 * time.Millisecond}, newTools(t.TempDir()))
 		s := &stage{T: t, env: fftest.New(t, runtime.Config{}, handler.Bind(Talk, talker.Handle))}
 		s.talk = fftest.Submit(s.env, Talk, Settings{},
-			fftest.Budgets(admission.Budget{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))
+			fftest.Gates(admission.Gate{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))
 		test(s)
 	})
 }
@@ -99,12 +99,12 @@ func TestConversationWaitsForItsBudget(t *testing.T) {
 		}
 		s.talk.Answer(fftest.Approve("budget 3.1", suspend.Answer{Choice: allowMore})) // and nobody raises it
 		s.asks("budget 3.2")
-		b, err := a.GetBudget(s.Context(), "b")
+		b, err := a.GetGate(s.Context(), "b")
 		if err != nil {
 			s.Fatal(err)
 		}
-		b.Budget.Limits = map[string]admission.Limit{dimension: {Hard: 1500}}
-		if err := a.PutBudget(s.Context(), b.Budget, flowfabric.IfRevision(b.Revision),
+		b.Limits = map[string]admission.Limit{dimension: {Hard: 1500}}
+		if err := a.PutGate(s.Context(), b.Gate, flowfabric.IfRevision(b.Revision),
 			flowfabric.By("ada")); err != nil {
 			s.Fatal(err)
 		}

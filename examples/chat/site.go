@@ -82,12 +82,12 @@ func guard(next http.Handler) http.Handler {
 // begin makes a budget and a conversation that spends of it.
 func (s *site) begin(w http.ResponseWriter, q *http.Request) {
 	name := "chat-" + randomHex(6)
-	err := s.admin.PutBudget(q.Context(), s.budget(name, s.limit), flowfabric.IfNew())
+	err := s.admin.PutGate(q.Context(), s.budget(name, s.limit), flowfabric.IfNew())
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Budgets(name),
+	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Gates(name),
 		flowfabric.Tags(map[string]string{budgetTag: name}))
 	if err != nil {
 		s.fail(w, err)
@@ -98,8 +98,8 @@ func (s *site) begin(w http.ResponseWriter, q *http.Request) {
 
 // budget is what a conversation may use. A spend that would pass the limit is refused, and the handler decides what
 // follows.
-func (s *site) budget(name string, limit int64) admission.Budget {
-	return admission.Budget{Name: name, Scope: "a conversation of the chat example", OnHard: admission.HardReject,
+func (s *site) budget(name string, limit int64) admission.Gate {
+	return admission.Gate{Name: name, Scope: "a conversation of the chat example", OnHard: admission.HardReject,
 		Limits: map[string]admission.Limit{dimension: {Hard: limit}}}
 }
 
@@ -116,13 +116,13 @@ func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	b, err := s.admin.GetBudget(q.Context(), talk.Tags[budgetTag])
+	b, err := s.admin.GetGate(q.Context(), talk.Tags[budgetTag])
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
 	limit := b.Limits[dimension].Hard + s.limit
-	if err := s.admin.PutBudget(q.Context(), s.budget(b.Name, limit), flowfabric.IfRevision(b.Revision),
+	if err := s.admin.PutGate(q.Context(), s.budget(b.Name, limit), flowfabric.IfRevision(b.Revision),
 		flowfabric.By("user")); err != nil {
 		s.fail(w, err)
 		return

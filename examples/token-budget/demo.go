@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/conc"
@@ -34,6 +35,10 @@ type show struct {
 type job struct {
 	*tenant
 	*client.Execution[Answer]
+	shown *atomic.Int64 // tokens of it that are on the screen
+	done  chan struct{} // closed when it has ended and all of it is shown, or nobody follows it any more
+	paid  int64         // of the budget before it
+	label string        // for people
 }
 
 // demo opens both tenants, runs the fleet beside the story, and cleans up.
@@ -60,9 +65,8 @@ func demo(ctx context.Context, o options, stdout io.Writer) (err error) {
 
 // intro tells a stranger what is going to be seen.
 func (d *show) intro(url string) {
-	d.view.say(
-		"FlowFabric: two tenants share a fleet of workers, and nothing else. Each has a budget of tokens. One of them runs out " +
-			"of it in the middle of an answer; the other does not notice.")
+	d.view.say("FlowFabric: two tenants share a fleet of workers, and nothing else. Each has a budget of tokens. " +
+		"One of them runs out of it in the middle of an answer, and waits; the other does not notice.")
 	server := "as given" // its URL may hold a password
 	if d.options.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"
@@ -103,144 +107,133 @@ func (d *show) fleet(ctx context.Context) error {
 func (d *show) story(ctx context.Context) (err error) {
 	var open []job
 	defer func() { d.takeBack(ctx, open) }()
-	ask := func(t *tenant, skip, tokens int) (job, error) {
-		exec, err := client.Submit(ctx, t.client, Generate, Prompt{t.Book, skip, tokens})
-		if err == nil {
-			open = append(open, job{t, exec})
+	ctx, cancel := context.WithCancel(ctx)
+	var tails conc.WaitGroup
+	defer tails.Wait()
+	defer cancel()
+	ask := func(label string, t *tenant, skip, tokens int) (job, error) {
+		paid, _, err := t.used(ctx)
+		if err != nil {
+			return job{}, err
 		}
-		return job{t, exec}, err
+		exec, err := client.Submit(ctx, t.client, Generate, Prompt{t.Book, skip, tokens})
+		j := job{t, exec, new(atomic.Int64), make(chan struct{}), paid, label}
+		if err == nil {
+			open = append(open, j)
+			tails.Go(func() { d.tail(ctx, j) })
+		}
+		return j, err
 	}
 
-	d.view.say("1. Both ask for %d tokens. The budget of acme has %d, that of globex %d.", d.tokens, d.acme.limit,
-		d.globex.limit)
-	first, err := ask(d.acme, 0, d.tokens)
+	d.view.say("1. Both ask for %d tokens, in calls of at most %d. The budget of acme has %d, that of globex %d.",
+		d.tokens, perCall, d.acme.limit, d.globex.limit)
+	first, err := ask("acme", d.acme, 0, d.tokens)
 	if err != nil {
 		return err
 	}
-	other, err := ask(d.globex, 0, d.tokens)
+	other, err := ask("globex", d.globex, 0, d.tokens)
 	if err != nil {
 		return err
 	}
-	d.follow(ctx, 1, first, other)
+	if err := d.refused(ctx, first); err != nil {
+		return err
+	}
+	<-other.done
+	d.view.gap()
 	if err := d.record(ctx, first, other); err != nil {
 		return err
 	}
 
-	d.view.say("2. acme asks for more. With an empty budget nothing is begun.")
-	second, err := ask(d.acme, d.tokens, d.tokens/4)
+	d.view.say("2. acme asks for more. There is no room for a call, so none is made.")
+	second, err := ask("acme 2", d.acme, d.tokens, d.tokens/4)
 	if err != nil {
 		return err
 	}
 	if err := d.refused(ctx, second); err != nil {
 		return err
 	}
+	d.view.gap()
 
 	limit := int64(3 * d.tokens)
-	d.view.say(
-		"3. An operator raises the limit to %d: what waits runs at once. The answer that was cut off is replayed.",
+	d.view.say("3. An operator raises the limit to %d: both go on, the first one where it was. Nothing is paid twice.",
 		limit)
 	if err := d.acme.raise(ctx, limit); err != nil {
 		return err
 	}
-	d.follow(ctx, 1, second)
-	if err := admin.New(first.client).Replay(ctx, first.ID(), admin.Replay{}, flowfabric.Reason("the limit was raised"),
-		flowfabric.By("operator")); err != nil {
-		return err
-	}
-	d.follow(ctx, 2, first)
-	return d.record(ctx, first)
-}
-
-// follow shows the answers of jobs live, from an attempt on, until all have ended.
-func (d *show) follow(ctx context.Context, attempt uint32, jobs ...job) {
-	var tails conc.WaitGroup
-	for _, j := range jobs {
-		tails.Go(func() { d.tail(ctx, attempt, j) })
-	}
-	tails.Wait()
+	<-first.done
+	<-second.done
 	d.view.gap()
+	return d.record(ctx, first, second)
 }
 
-func (d *show) tail(ctx context.Context, attempt uint32, j job) {
-	tokens := 0
+// tail shows an answer live until it has ended. A call whose worker died is made again, and what it said is taken back.
+func (d *show) tail(ctx context.Context, j job) {
+	defer close(j.done)
+	var said stream.Transcript
 	for event, err := range j.Tail(ctx) {
-		switch {
-		case err != nil:
+		if err != nil {
 			if ctx.Err() == nil {
-				d.view.end(j.Name, err.Error())
+				d.view.end(j.label, err.Error())
 			}
 			return
-		case event.Attempt < attempt:
+		}
+		if said.Add(event) {
+			d.view.end(j.label, "↻ a call is made again")
+		}
+		tokens := len(said.Frames())
+		j.shown.Store(int64(tokens))
+		switch {
 		case event.Kind == stream.TailFrame:
-			tokens++
-			d.view.token(j.Name, string(event.Frame.Payload))
-		case event.Kind == stream.TailResumed: // another worker took it over and says it all again
-			tokens = 0
-			d.view.end(j.Name, "↻ from the start")
+			d.view.token(j.label, string(event.Frame.Payload))
 		case event.Kind == stream.TailAttemptEnd && event.Reason == "attempt_success":
-			d.view.end(j.Name, fmt.Sprintf("✓ all %d tokens", tokens))
+			d.view.end(j.label, fmt.Sprintf("✓ all %d tokens", tokens))
 		case event.Kind == stream.TailAttemptEnd:
-			d.view.end(j.Name, fmt.Sprintf("✗ stopped after %d tokens", tokens))
+			d.view.end(j.label, fmt.Sprintf("✗ ended after %d tokens", tokens))
 		}
 	}
 }
 
-// record tells what is on record of jobs that have ended, and of the budgets of their tenants.
+// record tells what is on record of jobs, and of the budgets of their tenants.
 func (d *show) record(ctx context.Context, jobs ...job) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	d.view.say("On record:")
-	for _, j := range jobs {
+	for i, j := range jobs {
 		seen, err := j.Get(ctx)
 		if err != nil {
 			return err
 		}
-		used, err := j.used(ctx)
+		used, reserved, err := j.used(ctx)
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("%s in attempt %d", seen.State.Public, seen.Attempts)
-		if seen.Failure.Category != "" {
-			text = fmt.Sprintf("%s: %s, and not retried", seen.State.Public, seen.Failure.Category)
+		d.view.note(j.label, fmt.Sprintf("%s, attempt %d", seen.State.Public, seen.Attempts))
+		if i+1 < len(jobs) && jobs[i+1].tenant == j.tenant {
+			continue
 		}
-		d.view.note(j.Name, text)
-		d.view.note("", fmt.Sprintf("budget: %d of %d tokens used", used, j.limit))
-		if seen.State.Public == flowfabric.Failed {
-			text, err := j.stored(ctx)
-			if err != nil {
-				return err
-			}
-			d.view.note("", "what it streamed is still there: …"+text[max(0, len(text)-40):])
-		}
+		d.view.note("", fmt.Sprintf("budget: %d of %d tokens used, %d reserved", used, j.limit, reserved))
 	}
 	d.view.gap()
 	return nil
 }
 
-// stored reads what a job has streamed, after its end.
-func (j job) stored(ctx context.Context) (text string, err error) {
-	for event, err := range j.Tail(ctx) {
-		if err != nil {
-			return text, err
-		}
-		switch event.Kind {
-		case stream.TailFrame:
-			text += string(event.Frame.Payload)
-		case stream.TailAttempt, stream.TailResumed: // what was said before is said again
-			text = ""
-		}
-	}
-	return printable(text), nil
-}
-
-// refused waits until a worker has been told that there is no budget for the job, and says why it does not run.
+// refused waits until a budget has no room for the next call of a job, and all that it has paid for is shown, unless
+// that takes long; then it says why the job waits.
 func (d *show) refused(ctx context.Context, j job) error {
-	for {
+	for tries := 0; ; tries++ {
 		why, err := admin.New(j.client).Why(ctx, j.ID())
 		if err != nil {
 			return err
 		}
-		if why.Reason == "waiting_budget" {
-			d.view.note(j.Name, "why: "+j.mine(why.Sentence))
-			d.view.gap()
+		used, _, err := j.used(ctx)
+		if err != nil {
+			return err
+		}
+		shown := j.shown.Load()
+		if why.Reason == "waiting_amount" && (used-j.paid == shown || tries > 500) {
+			d.view.end(j.label, fmt.Sprintf("■ stopped after %d tokens, before the next call", shown))
+			d.view.note(j.label, "why: "+j.mine(why.Sentence))
 			return nil
 		}
 		select {

@@ -58,7 +58,7 @@ func start(t *testing.T, environment map[string]string, out *tripwire, args ...s
 	return out.String()
 }
 
-// left is nothing: neither budgets nor what was attached.
+// left is nothing: neither gates nor what was attached.
 func left(t *testing.T, environment map[string]string) {
 	t.Helper()
 	if environment == nil { // the server has ended with the demo
@@ -69,33 +69,37 @@ func left(t *testing.T, environment map[string]string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if budgets, err := admin.New(c).Budgets(t.Context()); err != nil || len(budgets) != 0 {
-		t.Errorf("%d budgets are left, %v", len(budgets), err)
+	if gates, err := admin.New(c).Gates(t.Context()); err != nil || len(gates) != 0 {
+		t.Errorf("%d gates are left, %v", len(gates), err)
 	}
-	if gates, err := admin.New(c).Gates(t.Context()); err != nil || len(gates.Attached) != 0 {
-		t.Errorf("attached: %v, %v", gates.Attached, err)
+	if all, err := admin.New(c).Gated(t.Context()); err != nil || len(all.Attached) != 0 {
+		t.Errorf("attached: %v, %v", all.Attached, err)
 	}
 }
 
-// acme is stopped at its limit, to the token, and goes on when there is room; globex is not affected.
+// acme is stopped before the call that does not fit, and goes on where it was when there is room, so that no token is
+// paid twice; globex is not affected.
 func TestDemo(t *testing.T) {
 	servers(t, func(t *testing.T, environment map[string]string) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		out := start(t, environment, &tripwire{}, "-pace", "1ms", "-tokens", "40", "-limit", "23")
+		out := start(t, environment, &tripwire{}, "-pace", "1ms", "-tokens", "45", "-limit", "23")
 		before, after, _ := strings.Cut(out, "\n2. ")
 		for _, want := range []string{
-			`\n    acme +✗ stopped after 23 tokens\n`, `\n    globex +✓ all 40 tokens\n`,
-			`\n    acme +failed: budget_exceeded, and not retried\n +budget: 23 of 23 tokens used\n +what it streamed is still there: …`,
-			`\n    globex +completed in attempt 1\n +budget: 40 of 400 tokens used\n`,
+			`\n    acme +■ stopped after 20 tokens, before the next call\n`, `\n    globex +✓ all 45 tokens\n`,
+			`\n    acme +why: It waits for gate acme: 20 of 23 tokens are used, and 10 more do not fit\..*\n`,
+			`\n    acme +waiting_gate, attempt 1\n +budget: 20 of 23 tokens used, 0 reserved\n`,
+			`\n    globex +completed, attempt 1\n +budget: 45 of 450 tokens used, 0 reserved\n`,
 		} {
 			if !regexp.MustCompile(want).MatchString(before) {
 				t.Errorf("no %q", want)
 			}
 		}
 		for _, want := range []string{
-			`\n    acme +why: It waits for budget acme: .*23 of 23.*\n`,
-			`(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
-			`\n    acme +completed in attempt 2\n +budget: 73 of 120 tokens used\n`,
+			`\n    acme 2 +■ stopped after 0 tokens, before the next call\n`,
+			`\n    acme 2 +why: It waits for gate acme: .*\n`,
+			`(?s)raises the limit to 135.*\n    acme +✓ all 45 tokens\n`, `\n    acme 2 +✓ all 11 tokens\n`,
+			`\n    acme +completed, attempt 1\n`,
+			`\n    acme 2 +completed, attempt 1\n +budget: 56 of 135 tokens used, 0 reserved\n`,
 		} {
 			if !regexp.MustCompile(want).MatchString(after) {
 				t.Errorf("no %q", want)
@@ -122,7 +126,7 @@ func TestInterrupt(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"-tokens", "1"}, {"-tokens", "201"}, {"-limit", "0"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"},
+		{"-tokens", "10"}, {"-tokens", "201"}, {"-limit", "9"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"},
 		{"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"},
 	} {
 		var out, errs bytes.Buffer
@@ -132,21 +136,24 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// The handler by itself: what it shows is what it has paid for, to the token.
+// The handler by itself: it makes no call that does not fit, and a call costs what it used, not what was reserved.
 func TestHandler(t *testing.T) {
-	budget := admission.Budget{Name: "b", OnHard: admission.HardFail,
-		Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
+	budget := admission.Gate{Name: "b", OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{dimension: {Hard: 29}}}
 	g := NewGenerator(Model{Pace: time.Second})
-	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
+	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 40}, fftest.Gates(budget))
 	r.Want(fftest.Want{Failure: "budget_exceeded"})
-	if got := r.Spent["b"][dimension]; got != 7 {
-		t.Errorf("%d %s spent, want 7", got, dimension)
+	if got := r.Spent["b"][dimension]; got != 20 {
+		t.Errorf("%d %s spent, want 20", got, dimension)
 	}
-	if len(r.Frames) != 7 || len(r.Attempts) != 1 || r.Elapsed < 8*time.Second {
+	if len(r.Frames) != 20 || len(r.Attempts) != 1 || r.Elapsed < 20*time.Second {
 		t.Errorf("%d frames in %d attempts and %s", len(r.Frames), len(r.Attempts), r.Elapsed)
 	}
-	r = fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 7}, fftest.Budgets(budget))
+	r = fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 13}, fftest.Gates(budget))
 	r.Want(fftest.Want{State: flowfabric.Completed})
+	if got := r.Spent["b"][dimension]; got != 13 {
+		t.Errorf("%d %s spent, want 13", got, dimension)
+	}
 	for _, in := range []Prompt{{Book: "alice"}, {Book: "none", Tokens: 1}, {Book: "alice", Tokens: maxTokens + 1},
 		{Book: "alice", Tokens: 1, Skip: -1}} {
 		fftest.Run(t, Generate, g.Handle, in).Want(fftest.Want{State: flowfabric.Failed})

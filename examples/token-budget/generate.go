@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 	dimension  = "tokens" // what the budgets count
 	frameToken = "token"
 	maxTokens  = 200
+	perCall    = 10 // the most tokens that one call of the model may use
 )
 
 // Generator handles Generate. Its model comes from fx.
@@ -39,29 +41,45 @@ type Generator struct{ model Model }
 // NewGenerator is the constructor given to runtime.Provide.
 func NewGenerator(model Model) *Generator { return &Generator{model: model} }
 
-// Handle streams an answer. Every token is spent before it is shown, so nobody sees one that is not paid for. It
-// knows nothing of budgets: those of the tenant come with the namespace. The OnHard of a budget decides what happens
-// next: with "fail" this context ends, and the execution fails, whatever is returned here.
+// Handle makes an answer in calls of at most perCall tokens. Each call is a step, so that none is made, or paid, twice.
+// It knows nothing of budgets: those of the tenant come with the namespace. The OnHard of a budget decides what happens
+// when a call does not fit: with "block" this context ends, and the execution waits, whatever is returned here.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	tokens, err := in.tokens()
 	if err != nil {
 		return Answer{}, handler.Permanent(err)
 	}
 	answer := Answer{}
-	for _, token := range tokens {
-		if err := g.model.think(ctx); err != nil {
+	for part := range slices.Chunk(tokens, perCall) {
+		said, err := handler.Step(ctx, t, fmt.Sprint("call at ", answer.Tokens),
+			func(ctx context.Context) (Answer, error) { return g.call(ctx, t, part) })
+		if err != nil {
 			return answer, err
 		}
-		if err := t.Spend(ctx, dimension, 1); err != nil {
-			return answer, err
-		}
-		if err := t.Frame(ctx, frameToken, token); err != nil {
-			return answer, err
-		}
-		answer.Text += token
-		answer.Tokens++
+		answer.Text += said.Text
+		answer.Tokens += said.Tokens
 	}
 	return answer, nil
+}
+
+// call asks the model once: it reserves the most that the call may use, streams what the model says, and settles what
+// it used. A call that does not fit is not made.
+func (g *Generator) call(ctx context.Context, t *handler.Task, tokens []string) (said Answer, err error) {
+	r, err := t.Reserve(ctx, map[string]int64{dimension: perCall})
+	if err != nil {
+		return said, err
+	}
+	for _, token := range tokens {
+		if err = g.model.think(ctx); err != nil {
+			break
+		}
+		said.Text += token
+		said.Tokens++
+		if err = t.Frame(ctx, frameToken, token); err != nil {
+			break
+		}
+	}
+	return said, errors.Join(err, r.Settle(ctx, map[string]int64{dimension: int64(said.Tokens)}))
 }
 
 // Model stands for a language model.

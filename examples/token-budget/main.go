@@ -1,7 +1,7 @@
 // Command token-budget shows budgets: two tenants share a fleet of workers and nothing else. Each may use so many
-// tokens. One of them is stopped in the middle of a word when its budget is used up; the other does not notice. What
-// was used is settled, what was streamed stays readable, and once an operator raises the limit the work goes through.
-// It needs nothing installed and ends by itself; see README.md.
+// tokens. Every call of the model is reserved before it is made and settled after it. One tenant is stopped in the
+// middle of an answer, before the call that does not fit; the other does not notice. What waits holds nothing, and once
+// an operator raises the limit it goes on where it was. It needs nothing installed and ends by itself; see README.md.
 //
 //	go run ./examples/token-budget
 //	go run ./examples/token-budget -limit 60 -pace 10ms
@@ -57,8 +57,9 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	f.SetOutput(stderr)
 	f.StringVar(&o.url, "url", "",
 		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
-	f.IntVar(&o.tokens, "tokens", 80, fmt.Sprintf("length of an answer, 2..%d", maxTokens))
-	f.Int64Var(&o.limit, "limit", 45, "tokens that the tenant acme may use, fewer than an answer has")
+	f.IntVar(&o.tokens, "tokens", 80, fmt.Sprintf("length of an answer, %d..%d", perCall+1, maxTokens))
+	f.Int64Var(&o.limit, "limit", 45,
+		"tokens that the tenant acme may use: a call of the model at least, fewer than an answer has")
 	f.DurationVar(&o.pace, "pace", 20*time.Millisecond, "how long the model takes for a token")
 	f.BoolVar(&verbose, "v", false, "log to stderr")
 	if err := f.Parse(args); err != nil {
@@ -71,10 +72,11 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q: there are no arguments but flags", f.Arg(0))
-	case o.tokens < 2 || o.tokens > maxTokens:
-		return o, fmt.Errorf("-tokens %d: want 2..%d", o.tokens, maxTokens)
-	case o.limit < 1 || o.limit >= int64(o.tokens):
-		return o, fmt.Errorf("-limit %d: want 1..%d, so that there is something to see", o.limit, o.tokens-1)
+	case o.tokens <= perCall || o.tokens > maxTokens:
+		return o, fmt.Errorf("-tokens %d: want %d..%d", o.tokens, perCall+1, maxTokens)
+	case o.limit < perCall || o.limit >= int64(o.tokens):
+		return o, fmt.Errorf("-limit %d: want %d..%d, so that there is something to see", o.limit, perCall,
+			o.tokens-1)
 	}
 	return o, nil
 }

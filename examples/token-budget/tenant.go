@@ -23,11 +23,11 @@ type tenant struct {
 	client *client.Client
 }
 
-// budget is what the tenant may use. What would pass the limit fails, for good: there is nobody to decide in the
-// middle of a word. A real one resets every month or so (Reset).
-func (t *tenant) budget() admission.Budget {
-	return admission.Budget{
-		Name: t.id, Scope: "tenant " + t.Name, OnHard: admission.HardFail,
+// budget is what the tenant may use. What would pass the limit waits until there is room. A real one resets every month
+// or so (Reset).
+func (t *tenant) budget() admission.Gate {
+	return admission.Gate{
+		Name: t.id, Scope: "tenant " + t.Name, OnHard: admission.HardBlock,
 		Limits: map[string]admission.Limit{dimension: {Hard: t.limit}},
 	}
 }
@@ -39,26 +39,26 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if t.client, err = client.Connect(ctx, client.Config{URL: o.url, Namespace: t.id, Logger: o.log}); err != nil {
 		return err
 	}
-	if err := t.admin().PutBudget(ctx, t.budget(), flowfabric.IfNew()); err != nil {
+	if err := t.admin().PutGate(ctx, t.budget(), flowfabric.IfNew()); err != nil {
 		return err
 	}
-	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.BudgetGate(t.id)})
+	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Gate(t.id)})
 }
 
 // raise lets the tenant use more.
 func (t *tenant) raise(ctx context.Context, limit int64) error {
-	seen, err := t.admin().GetBudget(ctx, t.id)
+	seen, err := t.admin().GetGate(ctx, t.id)
 	if err != nil {
 		return err
 	}
 	t.limit = limit
-	return t.admin().PutBudget(ctx, t.budget(), flowfabric.IfRevision(seen.Revision), flowfabric.By("operator"))
+	return t.admin().PutGate(ctx, t.budget(), flowfabric.IfRevision(seen.Revision), flowfabric.By("operator"))
 }
 
-// used is how much of its budget is gone.
-func (t *tenant) used(ctx context.Context) (tokens int64, err error) {
-	seen, err := t.admin().GetBudget(ctx, t.id)
-	return seen.Used[dimension], err
+// used is how much of its budget is gone, and how much of that is set aside for calls that have not settled.
+func (t *tenant) used(ctx context.Context) (tokens, reserved int64, err error) {
+	seen, err := t.admin().GetGate(ctx, t.id)
+	return seen.Used[dimension], seen.Reserved[dimension], err
 }
 
 // close takes back what open did.
@@ -70,7 +70,7 @@ func (t *tenant) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := t.admin().DetachGates(ctx, admission.Scope{Namespace: t.id}, nil)
-	_, gone := t.admin().RemoveBudget(ctx, t.id)
+	_, gone := t.admin().RemoveGate(ctx, t.id)
 	return errors.Join(err, gone)
 }
 

@@ -59,7 +59,7 @@ class Task:
         self.lost = threading.Event()
         self._sequence = claim["last_sequence"]
         self._steps = {name: p.get("value") for name, p in claim.get("steps", {}).items()}
-        self._spent, self._received = {}, {}
+        self._spent, self._received, self._reserved = {}, {}, 0
 
     def call(self, verb, **body):
         if self.lost.is_set():
@@ -89,12 +89,37 @@ class Task:
         self.call("progress", percent=percent, message=message)
 
     def spend(self, **amounts):
-        """Count what is used of every budget of the execution."""
-        for budget in self.claim.get("budgets", []):
-            self._spent[budget] = self._spent.get(budget, 0) + 1
-            said = self.call("spend", budget=budget, sequence=self._spent[budget], amounts=amounts)
+        """Count what is used of every gate of the execution, and of those above; one that counts no amounts says OK."""
+        gates = [gate for gate in self.claim.get("gates", []) if ":" not in gate]  # others are limits of keys, in words
+        for gate in gates:  # it grows
+            self._spent[gate] = self._spent.get(gate, 0) + 1
+            said = self.call("spend", gate=gate, sequence=self._spent[gate], amounts=amounts)
             if said["verdict"] == "HARD_BREACH" and not said["counted"]:
-                raise Permanent(f"budget {budget}: {said['breaches']}")
+                raise Permanent(f"gate {gate}: {said['breaches']}")
+            if said.get("parent", gate) not in gates:
+                gates.append(said["parent"])
+
+    def reserve(self, **amounts):
+        """Set aside the most that a call may use, before it is made, and return the number for settle or unreserve."""
+        while True:
+            self._reserved += 1
+            said = self.call("reserve", reservation=self._reserved, amounts=amounts)
+            if said["reserved"]:
+                return self._reserved
+            if said.get("over"):  # the answer to an earlier call was lost
+                continue
+            if said["action"] == "block":  # it comes back when there is room for the amounts
+                self.call("release")
+                raise Settled()
+            raise (Permanent if said["action"] == "fail" else Retry)(f"gate {said['gate']}: {said['breaches']}")
+
+    def settle(self, number, **amounts):
+        """Say what the call used. It counts also when the lease is lost."""
+        self.worker.call("settle", lease=self.lease, reservation=number, amounts=amounts)
+
+    def unreserve(self, number):
+        """Give the reservation back: the call was certainly not made."""
+        self.worker.call("unreserve", lease=self.lease, reservation=number)
 
     def token(self, key):
         """The token of a waitpoint, for whoever may answer. Hand it out inside a step."""
@@ -251,13 +276,15 @@ WORDS = "the light turned over the dark water and nobody on the shore knew who k
 
 
 def story(task, request):
-    """Streams a text word by word. A step and the words already sent survive a crash of the worker."""
+    """Streams a text word by word. A step and the words already sent survive a crash of the worker. It pays by the word."""
+    paid = task.reserve(words=len(WORDS))
     title = task.step("title", lambda: f"About {request['about']}, number {random.randrange(1000)}")
     task.frame(title + ":", type="title")
     for i, word in enumerate(WORDS):
         task.frame(" " + word)
         task.progress(100 * (i + 1) // len(WORDS))
         time.sleep(float(request.get("pause", 0.05)))
+    task.settle(paid, words=len(WORDS))
     return {"title": title, "words": len(WORDS)}
 
 

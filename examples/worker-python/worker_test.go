@@ -20,7 +20,9 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -259,6 +261,53 @@ func TestRetryAndApproval(t *testing.T) {
 	if s, err := v.client.Execution(x.ID()).Get(ctx); err != nil || s.Retries != 1 || s.Attempts != 2 ||
 		s.Reclaims != 0 {
 		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+// Two stories reserve more words than there are: one waits until there are more, and none is counted twice.
+func TestReserves(t *testing.T) {
+	v := newWorld(t)
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	press := func(words int64) {
+		t.Helper()
+		if err := v.admin.PutGate(ctx, admission.Gate{Name: "press", OnHard: admission.HardBlock,
+			Limits: map[string]admission.Limit{"words": {Hard: words}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func() admission.GateRecord {
+		t.Helper()
+		g, err := v.admin.GetGate(ctx, "press")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	press(20)
+	v.process(longest)
+	var list []*client.Execution[storyOutput]
+	for _, about := range []string{"a lighthouse", "the sea"} {
+		x, err := client.Submit(ctx, v.client, story, storyInput{About: about, Pause: 0.001},
+			flowfabric.Gates("press"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, x)
+	}
+	testwait.Progress(t, "one is told, and the other one waits", func() (bool, any) {
+		g := used()
+		return g.Used["words"] == 16 && g.Reserved["words"] == 0 && g.Waiting == 1, fmt.Sprint(g.Used, g.Reserved,
+			g.Waiting)
+	})
+	press(40)
+	for _, x := range list {
+		if out, err := x.Result(ctx); err != nil || out.Words != 16 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	}
+	if g := used(); g.Used["words"] != 32 || g.Reserved["words"] != 0 {
+		t.Errorf("%v, %v reserved", g.Used, g.Reserved)
 	}
 }
 

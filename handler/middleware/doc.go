@@ -9,7 +9,7 @@
 //
 // Put the breaker outside, as here: a rate limit outside of it also counts the runs that the breaker puts aside.
 //
-// A worker does not know what other processes do. For a limit over all workers use a quota or a key limit: the server
+// A worker does not know what other processes do. For a limit over all workers use a gate or a key limit: the server
 // counts those, and work that has no room is not claimed at all
 // (https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/limits.md).
 package middleware

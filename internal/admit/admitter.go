@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 const (
@@ -24,21 +27,19 @@ const (
 	checkTimeout = 200 * time.Millisecond
 	silence      = 5 * time.Second // for so long one that did not answer is not asked
 	maxRoutes    = 16              // routes of one claim that are asked for at once
+	maxAsked     = 64              // gates of one route, with those above them
 )
 
 // Engine is what an admitter needs of the server.
 type Engine interface {
 	Waker
 	ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
-	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
-		executions ...flowfabric.ExecutionID) ([]engine.Room, error)
-	Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+	Admit(ctx context.Context, name string, at engine.Waiter, ttl time.Duration, look bool,
 		holds []engine.Hold) (engine.Admitted, error)
-	CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]engine.HoldState, error)
-	SettleHolds(ctx context.Context, name string, holds []string,
-		states []engine.HoldState) (freed int, wake []engine.Waiter, err error)
-	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
-		grants []engine.Grant) ([]engine.Answer, []engine.Claim, error)
+	CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]string, error)
+	SettleGates(ctx context.Context, news []engine.News) (done []bool, wake []engine.Waiter, err error)
+	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []engine.Grant,
+		measured []wire.ClaimGrantedRoute) ([]engine.Answer, []engine.Claim, error)
 	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
 		closings []engine.RouteClosing) error
 }
@@ -111,7 +112,7 @@ func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engi
 type pass struct {
 	*Admitter
 	req      engine.ClaimRequest
-	repeated bool // quotas may have admitted some of it before
+	repeated bool // gates may have admitted some of it before
 	routes   []*routePass
 }
 
@@ -124,6 +125,7 @@ type routePass struct {
 	admitted []engine.Grant
 	back     []engine.GrantReturn
 	refusal  Refusal
+	measured []string // what its gates said they measure, as "name=letters"
 }
 
 func (g *Admitter) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
@@ -166,16 +168,22 @@ func (p *pass) ask(ctx context.Context) {
 // settle claims what was admitted, and gives the rest back. An error leaves everything to a repeat of the claim.
 func (p *pass) settle(ctx context.Context) ([]engine.Claim, error) {
 	var run []engine.Grant
+	var measured []wire.ClaimGrantedRoute
 	for _, r := range p.routes {
 		run = append(run, r.admitted...)
+		if len(r.admitted) > 0 {
+			measured = append(measured, wire.ClaimGrantedRoute{Route: int(r.id), Meters: strings.Join(r.measured, ",")})
+		}
 	}
 	var claims []engine.Claim
 	if len(run) > 0 {
-		answers, list, err := p.cfg.Engine.ClaimGranted(ctx, p.req.Partition, p.req.Session, p.req.Number, run)
+		answers, list, err := p.cfg.Engine.ClaimGranted(ctx, p.req.Partition, p.req.Session, p.req.Number, run,
+			measured)
 		if err != nil {
 			return nil, err
 		}
 		claims = list
+		p.woken(claims)
 		p.lost(run, answers)
 	}
 	if err := p.release(ctx); err != nil {
@@ -186,6 +194,17 @@ func (p *pass) settle(ctx context.Context) ([]engine.Claim, error) {
 			p.req.Partition, "within", "5s", "error", err)
 	}
 	return claims, nil
+}
+
+// woken notes with claims how often their routes had been woken.
+func (p *pass) woken(claims []engine.Claim) {
+	for i := range claims {
+		for _, r := range p.routes {
+			if r.id == claims[i].Route {
+				claims[i].Wakes = r.wakes
+			}
+		}
+	}
 }
 
 // lost has the holds released of what was taken back meanwhile.
@@ -243,25 +262,16 @@ func (p *pass) reconsider(ctx context.Context) {
 }
 
 func (p *pass) roomNow(ctx context.Context, r *routePass) bool {
-	switch r.refusal.Kind {
-	case RefusedBudget:
-		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()},
-			r.returned()...)
-		return err == nil && len(rooms) == 1 && rooms[0].Open
-	case RefusedCap: // a window has room by time alone: then comes who was told so
-		a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), p.req.Partition, r.id, holdTTL, nil)
-		return err == nil && a.Why == ""
+	if r.refusal.Kind != RefusedAmount && r.refusal.Kind != RefusedCap {
+		return false // a window has room by time alone: then comes who was told so
 	}
-	return false
-}
-
-// returned are the executions that were given back, the first one that was refused in front.
-func (r *routePass) returned() []flowfabric.ExecutionID {
-	list := make([]flowfabric.ExecutionID, len(r.back))
+	back := make([]engine.Hold, len(r.back)) // the first one that was refused in front
 	for i, x := range r.back {
-		list[i] = x.Execution
+		back[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}
 	}
-	return list
+	a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), engine.Waiter{Partition: p.req.Partition, Route: r.id},
+		holdTTL, true, back)
+	return err == nil && a.Why == ""
 }
 
 // refuse gives back all but the first n that had been admitted so far.
@@ -279,108 +289,108 @@ func (r *routePass) close(n int, reserved bool, why Refusal) {
 	r.refusal = why
 }
 
-// askFor asks the gates of one route: budgets, then quotas in the order of names.
+// askFor asks the gates of one route, in the order of names, then those above them, limits of keys last: who is refused
+// for an amount has taken no slot then.
 func (p *pass) askFor(ctx context.Context, r *routePass) {
 	if !r.known {
 		r.close(0, p.repeated, Refusal{Kind: RefusedUnknown, For: errorPause})
 		return
 	}
-	var budgets, quotas []string
-	for _, gate := range r.gates {
-		if gate.IsBudget() {
-			budgets = append(budgets, gate.Name())
-		} else {
-			quotas = append(quotas, gate.Name())
-		}
-	}
-	if n, why := p.checkBudgets(ctx, r, budgets); n < len(r.admitted) {
-		r.close(n, p.repeated, why)
-	}
 	reserved := p.repeated
-	for _, name := range quotas {
-		if len(r.admitted) == 0 {
-			return
+	gates, named := slices.Clone(r.gates), 0
+	slices.SortStableFunc(gates, func(a, b flowfabric.Gate) int { return cmp.Compare(rank(a), rank(b)) })
+	for named < len(gates) && !isLimit(gates[named]) {
+		named++
+	}
+	for i := 0; i < len(gates) && len(r.admitted) > 0; i++ {
+		a := p.admit(ctx, r, gates[i])
+		if a.parent != "" && !slices.Contains(gates, a.parent) && len(gates) < maxAsked {
+			gates = slices.Insert(gates, named, a.parent)
+			named++
 		}
-		if n, why := p.admit(ctx, r, name); n < len(r.admitted) {
-			r.close(n, reserved || why.Kind == RefusedError || why.Kind == "", why)
+		if a.count < len(r.admitted) {
+			r.close(a.count, reserved || a.perhaps, a.why)
 		}
-		reserved = true
+		reserved = reserved || a.held
 	}
 }
 
-// checkBudgets tells how many of the route's grants all budgets have room for, and why not for more.
-func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (n int, why Refusal) {
-	n = len(r.admitted)
-	if len(names) == 0 {
-		return n, Refusal{}
+// rank puts limits of keys behind gates by name.
+func rank(gate flowfabric.Gate) int {
+	if isLimit(gate) {
+		return 1
 	}
-	list := make([]flowfabric.ExecutionID, n)
-	for i, x := range r.admitted {
-		list[i] = x.Execution
-	}
-	rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, names, list...)
-	if err != nil {
-		return 0, failed(ctx, flowfabric.BudgetGate(names[0]), err)
-	}
-	for i, room := range rooms {
-		gate := flowfabric.BudgetGate(names[i])
-		switch {
-		case room.Err != nil:
-			return 0, failed(ctx, gate, room.Err)
-		case !room.Open && room.First < n:
-			n, why = room.First, exhausted(gate, room)
-		}
-	}
-	return n, why
+	return 0
 }
 
-// admit asks one quota, and once more if suspects turned out to be gone. It returns how many of the route's grants
-// may go on.
-func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why Refusal) {
-	gate := flowfabric.QuotaGate(name)
+func isLimit(gate flowfabric.Gate) bool {
+	_, _, limit := gate.Limit()
+	return limit
+}
+
+// admission is what a gate says to the grants of a route.
+type admission struct {
+	count   int             // so many may go on
+	held    bool            // it holds something of them
+	perhaps bool            // it perhaps holds something of the others
+	parent  flowfabric.Gate // the one above it
+	why     Refusal
+}
+
+// admit asks one gate, and once more if suspects turned out to be gone.
+func (p *pass) admit(ctx context.Context, r *routePass, gate flowfabric.Gate) admission {
 	holds := make([]engine.Hold, len(r.admitted))
 	for i, x := range r.admitted {
 		holds[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}
 	}
-	a, err := p.cfg.Engine.Admit(ctx, name, p.req.Partition, r.id, holdTTL, holds)
+	ask := func() (engine.Admitted, error) {
+		return p.cfg.Engine.Admit(ctx, gate.Name(), engine.Waiter{Partition: p.req.Partition, Route: r.id}, holdTTL,
+			false, holds)
+	}
+	a, err := ask()
+	first := a.Count
 	if err == nil && len(a.Suspects) > 0 {
-		if freed := p.clear(ctx, name, a.Suspects); freed > 0 {
-			a, err = p.cfg.Engine.Admit(ctx, name, p.req.Partition, r.id, holdTTL, holds)
+		if freed := p.clear(ctx, gate.Name(), a.Suspects); freed {
+			a, err = ask()
 		}
 	}
-	switch {
-	case err != nil:
-		return 0, failed(ctx, gate, err)
-	case a.Count < len(holds):
-		return a.Count, full(gate, a)
+	if err != nil {
+		why := failed(ctx, gate, err)
+		return admission{held: true, perhaps: why.Kind != RefusedNotFound, why: why}
 	}
-	return len(holds), Refusal{}
+	if !isLimit(gate) {
+		r.measured = append(r.measured, gate.Name()+"="+a.Meters)
+	}
+	out := admission{count: a.Count, held: strings.Contains(a.Meters, "h"), parent: flowfabric.Gate(a.Parent)}
+	if a.Count < len(holds) {
+		out.perhaps, out.why = a.Count < first, full(gate, a)
+	}
+	return out
 }
 
-// clear asks the partitions of suspects whether they are still held, tells the quota, and wakes who waits for what
+// clear asks the partitions of suspects whether they are still held, tells the gate, and wakes who waits for what
 // that frees. A partition that does not answer in time leaves its suspects as they are.
-func (p *pass) clear(ctx context.Context, quota string, suspects []string) (freed int) {
+func (p *pass) clear(ctx context.Context, gate string, suspects []string) (freed bool) {
 	by := map[uint16][]engine.Hold{}
 	for _, text := range suspects {
 		if h, err := engine.ParseHold(text); err == nil && !p.silent.is(h.Execution.Partition()) {
 			by[h.Execution.Partition()] = append(by[h.Execution.Partition()], h)
 		}
 	}
-	texts, states := p.checkHolds(ctx, by)
-	if len(texts) == 0 {
-		return 0
+	news := p.checkHolds(ctx, gate, by)
+	if len(news) == 0 {
+		return false
 	}
-	freed, waiters, err := p.cfg.Engine.SettleHolds(ctx, quota, texts, states)
+	done, waiters, err := p.cfg.Engine.SettleGates(ctx, news)
 	if err != nil {
-		return 0
+		return false
 	}
 	_, _ = wake(ctx, p.cfg.Engine, waiters) // else they open by themselves
-	return freed
+	return slices.Contains(done, true)
 }
 
 // checkHolds asks all partitions at once.
-func (p *pass) checkHolds(ctx context.Context,
-	by map[uint16][]engine.Hold) (texts []string, states []engine.HoldState) {
+func (p *pass) checkHolds(ctx context.Context, gate string, by map[uint16][]engine.Hold) (news []engine.News) {
 	timed, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -397,18 +407,18 @@ func (p *pass) checkHolds(ctx context.Context,
 			mu.Lock()
 			defer mu.Unlock()
 			for i, h := range holds {
-				texts, states = append(texts, h.String()), append(states, answers[i])
+				news = append(news, engine.News{Gate: gate, Execution: h.Execution, Epoch: h.Epoch, What: answers[i]})
 			}
 		})
 	}
 	asking.Wait()
-	return texts, states
+	return news
 }
 
 // failed is a gate that is not there, or could not be asked: nothing runs. That the caller went away closes nothing.
 func failed(ctx context.Context, gate flowfabric.Gate, err error) Refusal {
 	switch {
-	case errors.Is(err, denied.NoBudget) || errors.Is(err, denied.NoQuota):
+	case errors.Is(err, denied.NoGate):
 		return Refusal{Kind: RefusedNotFound, Gate: gate, For: missingPause}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Refusal{}

@@ -15,11 +15,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// A slot is its execution's until it ends, however short the window and however long it runs, although the quota asks
+// A slot is its execution's until it ends, however short the window and however long it runs, although the gate asks
 // after it time and again.
 func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: flowfabric.Millis(time.Second)})
+		q := w.gate(admission.Gate{Name: "one", Concurrency: 1, Rate: 1, Window: flowfabric.Millis(time.Second)})
 		w.create(0, q)
 		w.create(1, q)
 		k, other := w.worker(w.e, 0), w.worker(w.e, 1)
@@ -30,7 +30,7 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 			w.no2(w.e.RenewSession(w.ctx, 0, k.session, time.Hour, 0))
 			w.tick(1)
 			other.nothing()
-			if why := w.why(1); !slices.Contains([]string{"quota one cap", "quota one rate"}, why[0]) {
+			if why := w.why(1); !slices.Contains([]string{"gate one cap", "gate one rate"}, why[0]) {
 				t.Fatalf("closed: %q", why)
 			}
 		}
@@ -44,13 +44,13 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 // replay's usage stays counted.
 func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 	servers(t, func(w *env) {
-		g := w.budget(admission.Budget{Name: "b", Refund: []string{"failed"}})
+		g := w.budget(admission.Gate{Name: "b", Refund: []string{"failed"}})
 		id := w.create(0, g)
 		k := w.worker(w.e, 0)
 		spend := func(n, used int64) flowfabric.Fence {
 			w.Helper()
 			f := k.one().Fence
-			w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1,
+			w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Gate: "b", Execution: id, Epoch: f.Epoch, Sequence: 1,
 				Amounts: map[string]int64{"tokens": n}}))
 			same(w, "used", w.used("b"), used)
 			return f
@@ -75,10 +75,10 @@ func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 	})
 }
 
-// used is what was used of a budget's tokens.
+// used is what was used of a gate's tokens.
 func (w *env) used(name string) int64 {
 	w.Helper()
-	b, err := w.e.ReadBudget(w.ctx, name, 0, 0)
+	b, err := w.e.ReadGate(w.ctx, name, 0, 0, 0)
 	w.no(err)
 	return b.Used["tokens"]
 }
@@ -92,7 +92,7 @@ func (w *env) no2(_ any, err error) {
 // Two workers want the same slot: one gets it, and the other takes nothing from him.
 func TestOneSlotTwoWorkers(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1})
+		q := w.gate(admission.Gate{Name: "one", Concurrency: 1})
 		for range 3 {
 			w.create(0, q)
 			w.create(1, q)
@@ -121,7 +121,7 @@ func TestOneSlotTwoWorkers(t *testing.T) {
 func TestOutboxOutlivesTheServer(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	w := realEnv(t, srv.URL())
-	q := w.quota(admission.Quota{Name: "two", Cap: 2})
+	q := w.gate(admission.Gate{Name: "two", Concurrency: 2})
 	first, second := w.create(0, q), w.create(0, q)
 	k := w.worker(w.e, 0)
 	claims := k.claim(10)
@@ -130,7 +130,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 	srv.Kill()
 	srv.Restart()
 	same(w, "slots before", w.held(q), 2)
-	p := &process{Engine: w.e, at: 3} // it dies after it has told the quota
+	p := &process{Engine: w.e, at: 3} // it dies after it has told the gate
 	if n, err := admit.Deliver(w.ctx, p, 0); err == nil || n != 0 {
 		t.Fatal(n, err)
 	}
@@ -140,10 +140,10 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 	same(w, "ended", w.code(first) == codes.Completed || w.code(second) == codes.Completed, true)
 }
 
-// A budget or quota that is not there stops work visibly, and does so for as long as it is not.
+// A gate that is not there stops work visibly, and does so for as long as it is not.
 func TestUnknownGateStopsWork(t *testing.T) {
 	servers(t, func(w *env) {
-		w.create(0, flowfabric.BudgetGate("no-budget"), flowfabric.QuotaGate("no-quota"))
+		w.create(0, flowfabric.Gate("no-a"), flowfabric.Gate("no-b"))
 		k := w.worker(w.e, 0)
 		closed := func(why string) {
 			t.Helper()
@@ -158,12 +158,12 @@ func TestUnknownGateStopsWork(t *testing.T) {
 			w.advance(time.Second)
 			w.tick(0)
 		}
-		closed("budget_not_found no-budget")
-		w.budget(admission.Budget{Name: "no-budget"})
-		closed("quota_policy_not_found no-quota")
+		closed("gate_not_found no-a")
+		w.budget(admission.Gate{Name: "no-a"})
+		closed("gate_not_found no-b")
 		same(w, "nothing to tell", w.deliver(0), 0)
 
-		k.digest = "" // a repeat for nothing gives the grant back unasked, and tells the quota, which is not there
+		k.digest = "" // a repeat for nothing gives the grant back unasked, and tells the gate, which is not there
 		if _, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: k.session, Number: k.number + 1,
 			TTL: leaseTTL, Max: 1, Gates: true,
 			Subscription: w.subscription(k)}); err != nil {
@@ -174,7 +174,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 		}
 		w.tick(0)
 		same(w, "told to nobody", w.deliver(0), 1)
-		w.quota(admission.Quota{Name: "no-quota"})
+		w.gate(admission.Gate{Name: "no-b"})
 		k.one()
 	})
 }
@@ -188,7 +188,7 @@ func (w *env) subscription(k *worker) string {
 
 // repeat asks for what the last number brought, and nothing else.
 func (k *worker) repeat() ([]engine.Claim, error) {
-	reply, err := k.gate.ClaimNext(k.ctx,
+	reply, err := k.admitter.ClaimNext(k.ctx,
 		engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1})
 	if err == nil && (reply.Duplicate || reply.Granted) {
 		k.number++
@@ -200,14 +200,14 @@ func (k *worker) repeat() ([]engine.Claim, error) {
 // As many start as may in the window, the others when it has room again and not before.
 func TestRateIsKept(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "rate", Rate: 3, Window: flowfabric.Millis(time.Minute), Cap: 3})
+		q := w.gate(admission.Gate{Name: "rate", Rate: 3, Window: flowfabric.Millis(time.Minute), Concurrency: 3})
 		for range 4 {
 			w.create(0, q)
 		}
 		k := w.worker(w.e, 0)
 		claims := k.claim(10)
 		same(w, "started", len(claims), 3)
-		if why := w.why(0); len(why) != 1 || why[0] != "quota rate rate" {
+		if why := w.why(0); len(why) != 1 || why[0] != "gate rate rate" {
 			t.Fatalf("closed: %q", why)
 		}
 		for _, c := range claims {
@@ -232,7 +232,7 @@ func TestRateIsKept(t *testing.T) {
 // held stays held.
 func TestLostWordOfARelease(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "two", Cap: 2})
+		q := w.gate(admission.Gate{Name: "two", Concurrency: 2})
 		for range 2 {
 			w.create(0, q)
 		}
@@ -261,7 +261,7 @@ func TestLostWordOfARelease(t *testing.T) {
 // partition.
 func TestDeadGrantIsKilled(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: flowfabric.Millis(time.Hour)})
+		q := w.gate(admission.Gate{Name: "one", Concurrency: 1, Rate: 2, Window: flowfabric.Millis(time.Hour)})
 		lost := w.create(0, q)
 		p := &process{Engine: w.e, at: 4} // ClaimNext for the table, ClaimNext, Admit, ClaimGranted
 		if _, err := w.worker(p, 0).try(10); err == nil || p.names[3] != "ClaimGranted" {
@@ -281,9 +281,9 @@ func TestDeadGrantIsKilled(t *testing.T) {
 // Room that is made between a refusal and the closing of the route wakes nobody, so the gate looks again.
 func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1})
-		b := w.budget(admission.Budget{Name: "b"})
-		w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 100}}))
+		q := w.gate(admission.Gate{Name: "one", Concurrency: 1})
+		b := w.budget(admission.Gate{Name: "b"})
+		w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Gate: "b", Key: "k", Amounts: map[string]int64{"tokens": 100}}))
 		w.create(1, q)
 		runs := w.worker(w.e, 1).one()
 		for _, gate := range []flowfabric.Gate{q, b} {
@@ -292,7 +292,7 @@ func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 		k := w.worker(&meanwhile{Engine: w.e, first: func() {
 			w.complete(runs)
 			w.deliver(1)
-			_, _, wake, err := w.e.ResetBudget(w.ctx, "b", false)
+			_, _, wake, err := w.e.ResetUsage(w.ctx, "b", false)
 			w.no(err)
 			w.no(admit.Wake(w.ctx, w.e, wake))
 		}}, 0)
@@ -319,26 +319,59 @@ func (m *meanwhile) ReleaseGrants(ctx context.Context, partition uint16, session
 	return m.Engine.ReleaseGrants(ctx, partition, session, grants, closings)
 }
 
-// A quota that does not answer stops work for a second, and says so.
+// What a gate admitted, and refuses when it is asked once more, goes back: an amount may be used up in between.
+func TestRefusedWhenAskedOnceMore(t *testing.T) {
+	servers(t, func(w *env) {
+		q := w.gate(admission.Gate{Name: "q", Concurrency: 2, Rate: 9, Window: flowfabric.Millis(time.Hour),
+			Limits: map[string]admission.Limit{"tokens": {Hard: 100}}})
+		// whose worker died
+		w.no2(w.e.Admit(w.ctx, "q", engine.Waiter{Partition: 1, Route: 1}, 10*time.Second, false,
+			[]engine.Hold{{Execution: w.create(1), Epoch: 7}}))
+		w.advance(11 * time.Second)
+		w.create(0, q)
+		w.create(0, q)
+		k := w.worker(&spending{Engine: w.e}, 0)
+		k.nothing() // and it is woken by the slot that it freed
+		same(w, "slots", w.held(q), 1)
+		w.deliver(0)
+		same(w, "slots after", w.held(q), 0)
+		same(w, "starts", w.started(q), 0)
+		k.nothing()
+		same(w, "closed", w.why(0)[0], "gate q amount tokens 100 100")
+	})
+}
+
+// spending uses all tokens of a gate whenever somebody asks about holds.
+type spending struct{ *engine.Engine }
+
+func (s *spending) CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]string, error) {
+	_, err := s.ReportUsage(ctx, admission.Usage{Gate: "q", Key: "k", Amounts: map[string]int64{"tokens": 100}})
+	if err != nil {
+		return nil, err
+	}
+	return s.Engine.CheckHolds(ctx, partition, holds)
+}
+
+// A gate that does not answer stops work for a second, and says so.
 func TestGateThatDoesNotAnswer(t *testing.T) {
 	w := newEnv(t)
-	w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
+	w.create(0, w.gate(admission.Gate{Name: "one", Concurrency: 1}))
 	p := &process{Engine: w.e, at: 3, executed: true, survives: true}
 	k := w.worker(p, 0)
 	k.nothing()
-	same(w, "closed", w.why(0)[0], "unavailable quota one")
+	same(w, "closed", w.why(0)[0], "unavailable gate one")
 	w.advance(time.Second)
 	same(w, "outbox", w.tick(0), 1)
-	same(w, "slots", w.held(flowfabric.QuotaGate("one")), 1)
+	same(w, "slots", w.held(flowfabric.Gate("one")), 1)
 	w.deliver(0)
-	same(w, "slots after", w.held(flowfabric.QuotaGate("one")), 0)
+	same(w, "slots after", w.held(flowfabric.Gate("one")), 0)
 	k.one()
 }
 
 // A caller that goes away while gates are asked gets its grants back, and no route is closed for it.
 func TestCallerGoesAway(t *testing.T) {
 	w := newEnv(t)
-	id := w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
+	id := w.create(0, w.gate(admission.Gate{Name: "one", Concurrency: 1}))
 	ctx, leave := context.WithCancel(w.ctx)
 	k := w.worker(&leaving{w.e, leave}, 0)
 	stays := w.ctx
@@ -351,16 +384,16 @@ func TestCallerGoesAway(t *testing.T) {
 	same(w, "its state", w.code(id), "R1f")
 	same(w, "closed", len(w.why(0)), 0)
 	w.deliver(0)
-	same(w, "slots", w.held(flowfabric.QuotaGate("one")), 0)
+	same(w, "slots", w.held(flowfabric.Gate("one")), 0)
 }
 
-// leaving ends its caller's context when a quota is asked.
+// leaving ends its caller's context when a gate is asked.
 type leaving struct {
 	*engine.Engine
 	leave context.CancelFunc
 }
 
-func (l *leaving) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+func (l *leaving) Admit(ctx context.Context, name string, at engine.Waiter, ttl time.Duration, look bool,
 	holds []engine.Hold) (engine.Admitted, error) {
 	l.leave()
 	<-ctx.Done()
@@ -370,7 +403,7 @@ func (l *leaving) Admit(ctx context.Context, name string, partition uint16, rout
 // What a slot is offered to may have gone: then it is offered on. Here the first partition that waits has nothing left.
 func TestSlotIsOfferedOn(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1})
+		q := w.gate(admission.Gate{Name: "one", Concurrency: 1})
 		w.create(0, q)
 		k := w.worker(w.e, 0)
 		c := k.one()
@@ -392,13 +425,13 @@ func TestSlotIsOfferedOn(t *testing.T) {
 // more is asked for.
 func TestFewGrantsForOneSlot(t *testing.T) {
 	w := newEnv(t)
-	q := w.quota(admission.Quota{Name: "one", Cap: 1})
+	q := w.gate(admission.Gate{Name: "one", Concurrency: 1})
 	for range 60 {
 		w.create(0, q)
 	}
 	k := w.worker(w.e, 0)
 	var granted []int
-	k.gate = admit.New(admit.Config{Engine: w.e,
+	k.admitter = admit.New(admit.Config{Engine: w.e,
 		OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
 	next := func(max int) (claims []engine.Claim) {
 		t.Helper()
@@ -412,7 +445,7 @@ func TestFewGrantsForOneSlot(t *testing.T) {
 	for range 4 {
 		same(w, "claimed", len(next(100)), 1)
 	}
-	_, _, wake, err := w.e.PutQuota(w.ctx, admission.Quota{Name: "one"}, 1)
+	_, _, wake, err := w.e.PutGate(w.ctx, admission.Gate{Name: "one"}, 1)
 	w.no(err)
 	w.no(admit.Wake(w.ctx, w.e, wake))
 	for range 4 {

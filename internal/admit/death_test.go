@@ -15,21 +15,22 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// steps is work with a budget and two quotas, one of which is too small for both executions: one completes, the other
-// fails after it has reported what the budget then refunds.
+// steps is work with three gates, one of which has too few slots for both executions: one completes, the other fails
+// after it has reported what the gate that counts amounts then refunds.
 type steps struct {
 	*env
-	budgetGate, wide, narrow flowfabric.Gate
-	good, bad                flowfabric.ExecutionID
+	budget, wide, narrow flowfabric.Gate
+	good, bad            flowfabric.ExecutionID
 }
 
 func newSteps(w *env) *steps {
 	s := &steps{env: w}
-	s.budgetGate = w.budget(admission.Budget{Name: "budget", Refund: []string{"failed"}})
-	s.wide = w.quota(admission.Quota{Name: "a-wide", Cap: 2})
-	s.narrow = w.quota(admission.Quota{Name: "b-narrow", Cap: 1, Rate: 100, Window: flowfabric.Millis(24 * time.Hour)})
-	s.good = w.create(0, s.budgetGate, s.wide, s.narrow)
-	s.bad = w.create(0, s.budgetGate, s.wide, s.narrow)
+	s.budget = w.budget(admission.Gate{Name: "budget", Refund: []string{"failed"}})
+	s.wide = w.gate(admission.Gate{Name: "a-wide", Concurrency: 2})
+	s.narrow = w.gate(admission.Gate{Name: "b-narrow", Concurrency: 1, Rate: 100,
+		Window: flowfabric.Millis(24 * time.Hour)})
+	s.good = w.create(0, s.budget, s.wide, s.narrow)
+	s.bad = w.create(0, s.budget, s.wide, s.narrow)
 	return s
 }
 
@@ -83,7 +84,7 @@ func (s *steps) run(p *process, c engine.Claim) error {
 	if c.Fence.Execution == s.good {
 		return p.complete(s.ctx, c.Fence)
 	}
-	u := admission.Usage{Budget: s.budgetGate.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1,
+	u := admission.Usage{Gate: s.budget.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1,
 		Amounts: map[string]int64{"tokens": 5}}
 	if _, err := p.ReportUsage(s.ctx, u); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (s *steps) settled() {
 		attempts += int(x.Attempts)
 	}
 	same(s.env, "starts in the window", s.started(s.narrow), attempts)
-	b, err := s.e.ReadBudget(s.ctx, s.budgetGate.Name(), 0, 0)
+	b, err := s.e.ReadGate(s.ctx, s.budget.Name(), 0, 0, 0)
 	s.no(err)
 	same(s.env, "used after the refund", b.Used["tokens"], 0)
 }
@@ -119,8 +120,8 @@ func TestDeathAtEveryStep(t *testing.T) {
 		s.no(s.live(plain))
 		s.settled()
 	})
-	for _, name := range []string{"ClaimNext", "CheckBudgets", "Admit", "ClaimGranted", "ReleaseGrants",
-		"CompleteExecutions", "ReportUsage", "FailExecution", "ReadOutbox", "ReleaseHolds", "ReleaseUsage",
+	for _, name := range []string{"ClaimNext", "Admit", "ClaimGranted", "ReleaseGrants",
+		"CompleteExecutions", "ReportUsage", "FailExecution", "ReadOutbox", "SettleGates",
 		"OpenRoutes", "TrimOutbox"} {
 		if !slices.Contains(plain.names, name) {
 			t.Errorf("no %s among the steps %q", name, plain.names)

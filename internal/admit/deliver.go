@@ -5,14 +5,13 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
-	maxItems   = limits.MaxBatch // releases or refunds of one call
+	maxItems   = limits.MaxBatch // news of one call
 	maxWaiters = 256             // that a call returns, or is given
 	// maxRounds bounds how often a freed slot is offered on, when nothing waits any more where it was offered.
 	maxRounds = 8
@@ -30,18 +29,16 @@ type Outbox interface {
 	Waker
 	ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error)
 	TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error)
-	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	SettleGates(ctx context.Context, news []engine.News) (done []bool, wake []engine.Waiter, err error)
 	NoteWaiters(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
-	BudgetPartitions() uint16
-	QuotaPartitions() uint16
+	GatePartitions() uint16
 }
 
-// recipient is a partition of budgets, of executions, or of quotas.
+// recipient is a partition of executions, or of gates.
 type recipient struct {
-	budgets, executions bool
-	partition           uint16
+	executions bool
+	partition  uint16
 }
 
 // delivery is one go; stuck are those that did not answer: they are told nothing more, so that each hears everything
@@ -51,7 +48,7 @@ type delivery struct {
 	stuck map[recipient]bool
 }
 
-// Deliver tells budgets, quotas and executions what a partition's outbox has for them, about 100 entries of it, opens
+// Deliver tells gates and executions what a partition's outbox has for them, about 100 entries of it, opens
 // the routes that wait for what became free, and forgets what was delivered. It returns how many entries that were; 0
 // when there is nothing. The process that owns the partition's tick calls it; that two do, or one again after an
 // error or a crash, is harmless. With an error of a recipient's partition the entries for it stay, and those behind
@@ -76,21 +73,18 @@ func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, 
 }
 
 func (d *delivery) tell(ctx context.Context, entries []engine.OutboxEntry) error {
-	var holds []engine.Released
-	var refunds []engine.Refund
+	var news []engine.News
 	for _, x := range entries {
-		holds = append(holds, x.Released...)
-		refunds = append(refunds, x.Refunds...)
+		news = append(news, x.News...)
 	}
-	return errors.Join(d.releaseUsage(ctx, refunds), d.releaseHolds(ctx, holds), d.await(ctx, entries))
+	return errors.Join(d.settleGates(ctx, news), d.await(ctx, entries))
 }
 
 // trim forgets the entries of which everybody was told.
 func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.OutboxEntry) (n int, err error) {
 	var ids []string
 	for _, x := range entries {
-		if !slices.ContainsFunc(x.Released, func(r engine.Released) bool { return d.stuck[d.quota(r)] }) &&
-			!slices.ContainsFunc(x.Refunds, func(r engine.Refund) bool { return d.stuck[d.budget(r)] }) &&
+		if !slices.ContainsFunc(x.News, func(n engine.News) bool { return d.stuck[d.gate(n)] }) &&
 			!slices.ContainsFunc(x.Awaiting, func(w engine.Awaiting) bool { return d.stuck[executions(w.Awaited)] }) &&
 			!slices.ContainsFunc(x.Ends, func(w engine.AwaitedEnd) bool { return d.stuck[executions(w.Waiter)] }) {
 			ids = append(ids, x.ID)
@@ -105,28 +99,24 @@ func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.
 	return n, nil
 }
 
-func (d *delivery) quota(x engine.Released) recipient {
-	return recipient{partition: ids.GatePartition(x.Quota, d.box.QuotaPartitions())}
+func (d *delivery) gate(x engine.News) recipient {
+	return recipient{partition: ids.GatePartition(x.Gate, d.box.GatePartitions())}
 }
 
-func (d *delivery) budget(x engine.Refund) recipient {
-	return recipient{budgets: true, partition: ids.GatePartition(x.Budget, d.box.BudgetPartitions())}
-}
-
-// releaseHolds tells each partition of quotas what concerns it, in order. One that does not answer keeps no other
+// settleGates tells each partition of gates what concerns it, in order. One that does not answer keeps no other
 // waiting.
-func (d *delivery) releaseHolds(ctx context.Context, items []engine.Released) (failed error) {
-	for _, batch := range batches(items, d.quota) {
-		if d.stuck[d.quota(batch[0])] {
+func (d *delivery) settleGates(ctx context.Context, news []engine.News) (failed error) {
+	for _, batch := range batches(news, d.gate) {
+		if d.stuck[d.gate(batch[0])] {
 			continue
 		}
 		// Where nothing waits any more nobody takes the slot: the same call again offers it to others, and a call
 		// wakes only so many.
 		for again, round := true, 0; again && round < maxRounds; round++ {
-			_, waiters, err := d.box.ReleaseHolds(ctx, batch)
-			if err != nil && !absent(err) {
+			_, waiters, err := d.box.SettleGates(ctx, batch)
+			if err != nil {
 				failed = errors.Join(failed, err)
-				d.stuck[d.quota(batch[0])] = true
+				d.stuck[d.gate(batch[0])] = true
 			}
 			idle, _ := wake(ctx, d.box, waiters) // what is not woken opens by itself
 			again = idle > 0 || len(waiters) >= maxWaiters
@@ -134,25 +124,6 @@ func (d *delivery) releaseHolds(ctx context.Context, items []engine.Released) (f
 	}
 	return failed
 }
-
-// releaseUsage does so for budgets.
-func (d *delivery) releaseUsage(ctx context.Context, items []engine.Refund) (failed error) {
-	for _, batch := range batches(items, d.budget) {
-		if d.stuck[d.budget(batch[0])] {
-			continue
-		}
-		_, waiters, err := d.box.ReleaseUsage(ctx, batch)
-		if err != nil && !absent(err) {
-			failed = errors.Join(failed, err)
-			d.stuck[d.budget(batch[0])] = true
-		}
-		_, _ = wake(ctx, d.box, waiters)
-	}
-	return failed
-}
-
-// absent tells that there is no such partition, so nothing that could be told.
-func absent(err error) bool { return errors.Is(err, denied.PartitionMissing) }
 
 // batches groups items by recipient, in order, at most a call's worth in each.
 func batches[T any](items []T, whose func(T) recipient) (out [][]T) {
@@ -191,7 +162,7 @@ func wake(ctx context.Context, w Waker, waiters []engine.Waiter) (idle int, err 
 	return idle, err
 }
 
-// Wake opens the routes that a change of a budget or a quota returned: there may be room for what waits there. An
+// Wake opens the routes that a change of a gate returned: there may be room for what waits there. An
 // error leaves some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
 func Wake(ctx context.Context, w Waker, waiters []engine.Waiter) error {
 	_, err := wake(ctx, w, waiters)

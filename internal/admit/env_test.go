@@ -88,11 +88,8 @@ func realEnv(t *testing.T, url string) *env {
 		for i := range uint16(partitions) {
 			roots = append(roots, string(keys.Of(i)))
 		}
-		for i := range w.e.BudgetPartitions() {
-			roots = append(roots, keys.BudgetRoot(i))
-		}
-		for i := range w.e.QuotaPartitions() {
-			roots = append(roots, keys.QuotaRoot(i))
+		for i := range w.e.GatePartitions() {
+			roots = append(roots, keys.GateRoot(i))
 		}
 		for _, root := range roots {
 			there, err := raw.Do(w.ctx, raw.B().Exists().Key(root).Build()).AsBool()
@@ -122,23 +119,22 @@ func (w *env) no(err error) {
 	must.No(w, err)
 }
 
-func (w *env) quota(q admission.Quota) flowfabric.Gate {
+// gate makes a gate.
+func (w *env) gate(q admission.Gate) flowfabric.Gate {
 	w.Helper()
-	_, _, _, err := w.e.PutQuota(w.ctx, q, 0)
+	_, _, _, err := w.e.PutGate(w.ctx, q, 0)
 	w.no(err)
 	w.advance(0)
-	return flowfabric.QuotaGate(q.Name)
+	return flowfabric.Gate(q.Name)
 }
 
-func (w *env) budget(b admission.Budget) flowfabric.Gate {
+// budget makes a gate that counts amounts.
+func (w *env) budget(b admission.Gate) flowfabric.Gate {
 	w.Helper()
 	if b.Limits == nil {
 		b.Limits = map[string]admission.Limit{"tokens": {Hard: 100}}
 	}
-	_, _, _, err := w.e.PutBudget(w.ctx, b, 0)
-	w.no(err)
-	w.advance(0)
-	return flowfabric.BudgetGate(b.Name)
+	return w.gate(b)
 }
 
 // create makes an execution in a partition.
@@ -160,16 +156,16 @@ func (w *env) code(id flowfabric.ExecutionID) codes.Code {
 	return x.Code
 }
 
-func (w *env) held(quota flowfabric.Gate) int {
+func (w *env) held(gate flowfabric.Gate) int {
 	w.Helper()
-	q, err := w.e.ReadQuota(w.ctx, quota.Name(), 0, 0)
+	q, err := w.e.ReadGate(w.ctx, gate.Name(), 0, 0, 0)
 	w.no(err)
 	return q.Held
 }
 
-func (w *env) started(quota flowfabric.Gate) int {
+func (w *env) started(gate flowfabric.Gate) int {
 	w.Helper()
-	q, err := w.e.ReadQuota(w.ctx, quota.Name(), 0, 0)
+	q, err := w.e.ReadGate(w.ctx, gate.Name(), 0, 0, 0)
 	w.no(err)
 	return q.Started
 }
@@ -219,7 +215,7 @@ type store interface {
 // worker claims in one partition.
 type worker struct {
 	*env
-	gate      *admit.Admitter
+	admitter  *admit.Admitter
 	partition uint16
 	session   string
 	number    uint64
@@ -232,7 +228,7 @@ type worker struct {
 
 func (w *env) worker(s store, partition uint16) *worker {
 	k := &worker{env: w, partition: partition, session: engine.NewSessionID("w")}
-	k.gate = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler),
+	k.admitter = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler),
 		OnRefused: func(r admit.Refusal, _ int) {
 			k.refusals = append(k.refusals, r.Text())
 		}})
@@ -241,7 +237,7 @@ func (w *env) worker(s store, partition uint16) *worker {
 
 // try makes one claim, of the same number as before if that was not answered.
 func (k *worker) try(max int) ([]engine.Claim, error) {
-	reply, err := k.gate.ClaimNext(k.ctx,
+	reply, err := k.admitter.ClaimNext(k.ctx,
 		engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
 			Subscription: k.digest, Table: k.table})
 	if errors.Is(err, denied.UnknownSubscription) {

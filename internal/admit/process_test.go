@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 type tlsConfig = tls.Config
@@ -21,39 +22,27 @@ func (p *process) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply
 	return reply, err
 }
 
-func (p *process) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
-	executions ...flowfabric.ExecutionID) (rooms []engine.Room, err error) {
-	err = p.around("CheckBudgets", func() (e error) {
-		rooms, e = p.Engine.CheckBudgets(ctx, partition, route, names, executions...)
-		return e
-	})
-	return rooms, err
-}
-
-func (p *process) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+func (p *process) Admit(ctx context.Context, name string, at engine.Waiter, ttl time.Duration, look bool,
 	holds []engine.Hold) (a engine.Admitted, err error) {
 	err = p.around("Admit",
-		func() (e error) { a, e = p.Engine.Admit(ctx, name, partition, route, ttl, holds); return e })
+		func() (e error) {
+			a, e = p.Engine.Admit(ctx, name, at, ttl, look, holds)
+			return e
+		})
 	return a, err
 }
 
 func (p *process) CheckHolds(ctx context.Context, partition uint16,
-	holds []engine.Hold) (states []engine.HoldState, err error) {
-	err = p.around("CheckHolds", func() (e error) { states, e = p.Engine.CheckHolds(ctx, partition, holds); return e })
-	return states, err
-}
-
-func (p *process) SettleHolds(ctx context.Context, name string, holds []string,
-	states []engine.HoldState) (freed int, wake []engine.Waiter, err error) {
-	err = p.around("SettleHolds",
-		func() (e error) { freed, wake, e = p.Engine.SettleHolds(ctx, name, holds, states); return e })
-	return freed, wake, err
+	holds []engine.Hold) (answers []string, err error) {
+	err = p.around("CheckHolds", func() (e error) { answers, e = p.Engine.CheckHolds(ctx, partition, holds); return e })
+	return answers, err
 }
 
 func (p *process) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
-	grants []engine.Grant) (answers []engine.Answer, claims []engine.Claim, err error) {
+	grants []engine.Grant,
+	measured []wire.ClaimGrantedRoute) (answers []engine.Answer, claims []engine.Claim, err error) {
 	err = p.around("ClaimGranted", func() (e error) {
-		answers, claims, e = p.Engine.ClaimGranted(ctx, partition, session, number, grants)
+		answers, claims, e = p.Engine.ClaimGranted(ctx, partition, session, number, grants, measured)
 		return e
 	})
 	return answers, claims, err
@@ -84,25 +73,14 @@ func (p *process) TrimOutbox(ctx context.Context, partition uint16, ids []string
 	return left, err
 }
 
-func (p *process) ReleaseHolds(ctx context.Context,
-	items []engine.Released) (released int, wake []engine.Waiter, err error) {
+func (p *process) SettleGates(ctx context.Context,
+	news []engine.News) (done []bool, wake []engine.Waiter, err error) {
 	var w []engine.Waiter
-	err = p.around("ReleaseHolds", func() (e error) { released, w, e = p.Engine.ReleaseHolds(ctx, items); return e })
+	err = p.around("SettleGates", func() (e error) { done, w, e = p.Engine.SettleGates(ctx, news); return e })
 	if err == nil {
 		wake = w
 	}
-	return released, wake, err
-}
-
-func (p *process) ReleaseUsage(ctx context.Context,
-	items []engine.Refund) (released []bool, wake []engine.Waiter, err error) {
-	var w []engine.Waiter
-	err = p.around("ReleaseUsage",
-		func() (e error) { released, w, e = p.Engine.ReleaseUsage(ctx, items); return e })
-	if err == nil {
-		wake = w
-	}
-	return released, wake, err
+	return done, wake, err
 }
 
 func (p *process) ReportUsage(ctx context.Context, u admission.Usage) (r admission.Reported, err error) {

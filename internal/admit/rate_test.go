@@ -36,8 +36,8 @@ func (b *between) ReleaseGrants(ctx context.Context, p uint16, s string, g []eng
 // since it was granted, also if its worker has no time left to ask again.
 func TestNoRouteIsClosedForLong(t *testing.T) {
 	servers(t, func(w *env) {
-		q := admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)}
-		g := w.quota(q)
+		q := admission.Gate{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)}
+		g := w.gate(q)
 		w.create(0, g)
 		b := &between{Engine: w.e}
 		k := w.worker(b, 0)
@@ -46,7 +46,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 		k.nothing()
 		same(w, "closed", len(w.why(0)), 1)
 		q.Rate = 2
-		_, _, lost, err := w.e.PutQuota(w.ctx, q, 1) // and nobody opens the route
+		_, _, lost, err := w.e.PutGate(w.ctx, q, 1) // and nobody opens the route
 		w.no(err)
 		same(w, "to be woken", len(lost), 1)
 		w.advance(59 * time.Minute)
@@ -61,7 +61,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 		w.create(0, g)
 		b.before = func() {
 			q.Rate = 3
-			_, _, wake, err := w.e.PutQuota(w.ctx, q, 2)
+			_, _, wake, err := w.e.PutGate(w.ctx, q, 2)
 			w.no(err)
 			w.no(admit.Wake(w.ctx, w.e, wake))
 		}
@@ -72,36 +72,38 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 	})
 }
 
-// A change of a quota answers who waits for it, and so does its repeat after a lost reply.
+// A change of a gate answers who waits for it, and so does its repeat after a lost reply.
 func TestAChangeAndItsRepeatWake(t *testing.T) {
 	servers(t, func(w *env) {
-		q := admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(time.Hour)}
-		w.quota(q)
+		q := admission.Gate{Name: "r", Rate: 1, Window: flowfabric.Millis(time.Hour)}
+		w.gate(q)
 		hold := func(n uint64) []engine.Hold { return []engine.Hold{{Execution: w.create(0), Epoch: n}} }
 		for route := range uint64(301) {
-			_, err := w.e.Admit(w.ctx, "r", 0, route+1, 10*time.Second, hold(route+1))
+			_, err := w.e.Admit(w.ctx, "r", engine.Waiter{Partition: 0, Route: route + 1}, 10*time.Second, false,
+				hold(route+1))
 			w.no(err)
 		}
 		q.Rate = 1000
-		_, already, wake, err := w.e.PutQuota(w.ctx, q, 1)
+		_, already, wake, err := w.e.PutGate(w.ctx, q, 1)
 		w.no(err)
 		same(w, "woken", fmt.Sprint(already, len(wake)), "false 256")
-		_, already, wake, err = w.e.PutQuota(w.ctx, q, 1)
+		_, already, wake, err = w.e.PutGate(w.ctx, q, 1)
 		w.no(err)
-		same(w, "woken by the repeat", fmt.Sprint(already, len(wake)), "true 44")
+		same(w, "woken by the repeat", fmt.Sprint(already, len(wake)), "true 300")
 	})
 }
 
 // Room in the window wakes who waits for it, and when the first has no work any more, the next.
 func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
 	servers(t, func(w *env) {
-		g := w.quota(admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)})
+		g := w.gate(admission.Gate{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)})
 		dead := w.create(1, g)
 		hold := engine.Hold{Execution: dead, Epoch: 7}
-		_, err := w.e.Admit(w.ctx, "r", 1, 90, 10*time.Second, []engine.Hold{hold})
+		_, err := w.e.Admit(w.ctx, "r", engine.Waiter{Partition: 1, Route: 90}, 10*time.Second, false,
+			[]engine.Hold{hold})
 		w.no(err)
 		for route := range uint64(5) { // routes without work, which wait first
-			_, err = w.e.Admit(w.ctx, "r", 1, 90+route, 10*time.Second, nil)
+			_, err = w.e.Admit(w.ctx, "r", engine.Waiter{Partition: 1, Route: 90 + route}, 10*time.Second, true, nil)
 			w.no(err)
 		}
 		w.advance(time.Millisecond)
@@ -109,7 +111,8 @@ func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
 		k := w.worker(w.e, 0)
 		k.nothing()
 		box := outbox{Engine: w.e,
-			entries: []engine.OutboxEntry{{ID: "1-1", Released: []engine.Released{{Quota: "r", Hold: hold}}}}}
+			entries: []engine.OutboxEntry{{ID: "1-1", News: []engine.News{{Gate: "r", Execution: dead, Epoch: 7,
+				What: engine.NewsNever}}}}}
 		_, err = admit.Deliver(w.ctx, box, 0)
 		w.no(err)
 		k.one()
@@ -137,7 +140,7 @@ func TestWindowIsNoHerd(t *testing.T) {
 	must.No(t, err)
 	defer e.Close()
 	w := &env{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
-	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: flowfabric.Millis(time.Second)})
+	g := w.gate(admission.Gate{Name: "q", Rate: 100, Window: flowfabric.Millis(time.Second)})
 	for p := range uint16(parts) {
 		for range 50 {
 			w.create(p, g)
@@ -146,7 +149,8 @@ func TestWindowIsNoHerd(t *testing.T) {
 	began := time.Now()
 	for i := range 100 { // the window is full, and becomes free bit by bit
 		time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
-		_, err := w.e.Admit(w.ctx, "q", 0, 1, time.Minute, []engine.Hold{{Execution: w.ids[i], Epoch: 7}})
+		_, err := w.e.Admit(w.ctx, "q", engine.Waiter{Partition: 0, Route: 1}, time.Minute, false,
+			[]engine.Hold{{Execution: w.ids[i], Epoch: 7}})
 		w.no(err)
 	}
 	var workers []*worker

@@ -22,10 +22,10 @@ type RefusalKind string
 
 // The kinds.
 const (
-	RefusedBudget   RefusalKind = "budget"    // it is exhausted
+	RefusedAmount   RefusalKind = "amount"    // an amount is used up, or what was refused does not fit yet
 	RefusedRate     RefusalKind = "rate"      // as many as may have started in the window
 	RefusedCap      RefusalKind = "cap"       // as many as may run at once
-	RefusedNotFound RefusalKind = "not_found" // there is no such budget or quota
+	RefusedNotFound RefusalKind = "not_found" // there is no such gate
 	RefusedError    RefusalKind = "error"     // it could not be asked
 	RefusedUnknown  RefusalKind = "unknown"   // the reply did not say what the route is
 )
@@ -34,79 +34,69 @@ const (
 type Refusal struct {
 	Kind      RefusalKind
 	Gate      flowfabric.Gate
-	Dimension string // of a budget
+	Dimension string // of an amount
 	Used      int64  // of it
 	Limit     int64  // of it
 	Refused   int64  // what of it does not fit; 0 = nothing does
 	For       time.Duration
 }
 
-// Text is what the closed route shows: "budget <name> <dimension> <used> <limit>[ <refused>]", "quota <name> rate",
-// "quota <name> cap", "budget_not_found <name>", "quota_policy_not_found <name>", "unavailable budget <name>",
-// "unavailable quota <name>", or "unavailable route".
+// Text is what the closed route shows, as gatetext.ParseClosing reads it. The name of a limit of a key says everything.
 func (r Refusal) Text() string {
 	switch r.Kind {
-	case RefusedBudget:
-		text := fmt.Sprintf("%s %s %d %d", r.Gate, r.Dimension, r.Used, r.Limit)
+	case RefusedAmount:
+		text := fmt.Sprintf("gate %s amount %s %d %d", r.Gate.Name(), r.Dimension, r.Used, r.Limit)
 		if r.Refused > 0 {
 			text += fmt.Sprintf(" %d", r.Refused)
 		}
 		return text
 	case RefusedRate, RefusedCap:
-		return "quota " + r.Gate.Name() + " " + string(r.Kind) // also of a limit of a key, whose name says everything
+		return "gate " + r.Gate.Name() + " " + string(r.Kind)
 	case RefusedNotFound:
-		if r.Gate.IsBudget() {
-			return "budget_not_found " + r.Gate.Name()
-		}
-		return "quota_policy_not_found " + r.Gate.Name()
+		return "gate_not_found " + r.Gate.Name()
 	case RefusedError:
-		if r.Gate.IsBudget() {
-			return "unavailable budget " + r.Gate.Name()
-		}
-		return "unavailable quota " + r.Gate.Name()
+		return "unavailable gate " + r.Gate.Name()
 	}
 	return "unavailable route"
 }
 
-// exhausted is the refusal of a budget.
-func exhausted(gate flowfabric.Gate, room engine.Room) Refusal {
-	span := room.Pause
-	if room.Left > 0 {
-		span = min(span, room.Left)
-	}
-	return Refusal{Kind: RefusedBudget, Gate: gate, Dimension: room.Dimension, Used: room.Used, Limit: room.Limit,
-		Refused: room.Refused, For: max(span, time.Millisecond)}
-}
-
-// Blocker is what closing a queue because of a budget needs of the server; *engine.Engine is one.
+// Blocker is what closing a queue for want of an amount needs of the server; *engine.Engine is one.
 type Blocker interface {
 	Waker
-	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
-		executions ...flowfabric.ExecutionID) ([]engine.Room, error)
+	Admit(ctx context.Context, name string, at engine.Waiter, ttl time.Duration, look bool,
+		holds []engine.Hold) (engine.Admitted, error)
 	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
 		closings []engine.RouteClosing) error
 }
 
-// Block closes the queue of an execution whose spend a budget refuses, has it woken when there is room, and looks
-// whether there is some meanwhile: a wake before it was asked for goes unheard.
-func Block(ctx context.Context, e Blocker, fence flowfabric.Fence, route uint64, r Refusal) error {
+// Block closes the queue of an execution whose spend a gate refuses, puts it back there, has the queue woken when there
+// is room, and looks whether there is some meanwhile: a wake before it was asked for goes unheard, and others wait
+// behind who is not there. closing names the queue, and how often it had been woken when the execution was claimed: if
+// it was since, it stays open, for another one may go on.
+func Block(ctx context.Context, e Blocker, fence flowfabric.Fence, closing engine.RouteClosing, r Refusal,
+	release func() error) error {
 	partition := fence.Execution.Partition()
-	if err := e.ReleaseGrants(ctx, partition, fence.Session, nil,
-		[]engine.RouteClosing{{Route: route, For: r.For, Why: r.Text()}}); err != nil {
+	closing.For, closing.Why = r.For, r.Text()
+	if err := e.ReleaseGrants(ctx, partition, fence.Session, nil, []engine.RouteClosing{closing}); err != nil {
 		return err
 	}
-	rooms, err := e.CheckBudgets(ctx, partition, route, []string{r.Gate.Name()}, fence.Execution)
-	if err == nil && rooms[0].Open { // if there is no such budget, the gate finds out
-		_, err = e.OpenRoutes(ctx, partition, []uint64{route})
+	if err := release(); err != nil {
+		return err
 	}
-	return err
+	a, err := e.Admit(ctx, r.Gate.Name(), engine.Waiter{Partition: partition, Route: closing.Route}, holdTTL, true,
+		[]engine.Hold{{Execution: fence.Execution, Epoch: fence.Epoch}})
+	if err == nil && a.Why == "" {
+		_, _ = e.OpenRoutes(ctx, partition, []uint64{closing.Route}) // else it opens by itself
+	}
+	return nil
 }
 
-// full is the refusal of a quota.
+// full is the refusal of a gate.
 func full(gate flowfabric.Gate, a engine.Admitted) Refusal {
-	r := Refusal{Kind: RefusedRate, Gate: gate, For: max(a.Retry, time.Millisecond)}
-	if a.Why == string(RefusedCap) {
-		r.Kind, r.For = RefusedCap, min(r.For, capPause)
+	r := Refusal{Kind: RefusalKind(a.Why), Gate: gate, Dimension: a.Dimension, Used: int64(a.Used),
+		Limit: int64(a.Limit), Refused: int64(a.Refused), For: max(a.Retry, time.Millisecond)}
+	if r.Kind == RefusedCap {
+		r.For = min(r.For, capPause)
 	}
 	return r
 }

@@ -20,25 +20,21 @@ func TestRefusalIsRead(t *testing.T) {
 		state   flowfabric.PublicState
 		text    string
 	}{
-		{Refusal{Kind: RefusedCap, Gate: limit}, flowfabric.WaitingQuota,
+		{Refusal{Kind: RefusedCap, Gate: limit}, flowfabric.WaitingGate,
 			"limit user:7 (a) % (2 at once, 10 in 1s) cap"},
-		{Refusal{Kind: RefusedRate, Gate: limit}, flowfabric.WaitingQuota,
+		{Refusal{Kind: RefusedRate, Gate: limit}, flowfabric.WaitingGate,
 			"limit user:7 (a) % (2 at once, 10 in 1s) rate"},
-		{Refusal{Kind: RefusedCap, Gate: flowfabric.QuotaGate("api")}, flowfabric.WaitingQuota, "quota api cap"},
-		{Refusal{Kind: RefusedRate, Gate: flowfabric.QuotaGate("api")}, flowfabric.WaitingQuota, "quota api rate"},
-		{Refusal{Kind: RefusedNotFound, Gate: flowfabric.QuotaGate("api")}, flowfabric.WaitingQuota,
-			"quota_policy_not_found api"},
-		{Refusal{Kind: RefusedNotFound, Gate: flowfabric.BudgetGate("acme")}, flowfabric.WaitingBudget,
-			"budget_not_found acme"},
-		{Refusal{Kind: RefusedBudget, Gate: flowfabric.BudgetGate("acme"), Dimension: "tokens", Used: 30, Limit: 100,
-			Refused: 71}, flowfabric.WaitingBudget, "budget acme tokens 30 100 71"},
-		{Refusal{Kind: RefusedError, Gate: flowfabric.BudgetGate("acme")}, flowfabric.WaitingBudget,
-			"unavailable budget acme"},
-		{Refusal{Kind: RefusedError, Gate: flowfabric.QuotaGate("api")}, flowfabric.WaitingQuota,
-			"unavailable quota api"},
-		{Refusal{Kind: RefusedError, Gate: limit}, flowfabric.WaitingQuota,
+		{Refusal{Kind: RefusedCap, Gate: flowfabric.Gate("api")}, flowfabric.WaitingGate, "gate api cap"},
+		{Refusal{Kind: RefusedRate, Gate: flowfabric.Gate("api")}, flowfabric.WaitingGate, "gate api rate"},
+		{Refusal{Kind: RefusedNotFound, Gate: flowfabric.Gate("api")}, flowfabric.WaitingGate,
+			"gate_not_found api"},
+		{Refusal{Kind: RefusedAmount, Gate: flowfabric.Gate("acme"), Dimension: "tokens", Used: 30, Limit: 100,
+			Refused: 71}, flowfabric.WaitingGate, "gate acme amount tokens 30 100 71"},
+		{Refusal{Kind: RefusedError, Gate: flowfabric.Gate("api")}, flowfabric.WaitingGate,
+			"unavailable gate api"},
+		{Refusal{Kind: RefusedError, Gate: limit}, flowfabric.WaitingGate,
 			"limit user:7 (a) % (2 at once, 10 in 1s) unavailable"},
-		{Refusal{Kind: RefusedUnknown}, flowfabric.WaitingQuota, "budgets and quotas unavailable"},
+		{Refusal{Kind: RefusedUnknown}, flowfabric.WaitingGate, "gates unavailable"},
 	} {
 		text := tc.refusal.Text()
 		by := gatetext.ParseClosing(text)

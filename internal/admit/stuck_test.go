@@ -19,23 +19,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// frozen is a server on which the partition of a quota takes no release.
+// frozen is a server on which the partition of a gate takes no news.
 type frozen struct {
 	*engine.Engine
-	quota string
+	gate string
 }
 
-func (f frozen) ReleaseHolds(ctx context.Context, items []engine.Released) (int, []engine.Waiter, error) {
-	if items[0].Quota == f.quota {
-		return 0, nil, denied.New("test", "partition_frozen", "")
+func (f frozen) SettleGates(ctx context.Context, news []engine.News) ([]bool, []engine.Waiter, error) {
+	if news[0].Gate == f.gate {
+		return nil, nil, denied.New("test", "partition_frozen", "")
 	}
-	return f.Engine.ReleaseHolds(ctx, items)
+	return f.Engine.SettleGates(ctx, news)
 }
 
 // What cannot be delivered keeps nothing else waiting, however much it is, and is delivered in the end.
 func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
 	servers(t, func(w *env) {
-		a, b := w.quota(admission.Quota{Name: "a", Cap: 500}), w.quota(admission.Quota{Name: "b", Cap: 2})
+		a, b := w.gate(admission.Gate{Name: "a", Concurrency: 500}), w.gate(admission.Gate{Name: "b", Concurrency: 2})
 		for range 110 {
 			w.create(0, a)
 		}
@@ -60,49 +60,55 @@ func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
 	})
 }
 
+// gone is the news that what has a hold runs no more.
+func gone(gate string, h engine.Hold) engine.News {
+	return engine.News{Gate: gate, Execution: h.Execution, Epoch: h.Epoch, What: engine.NewsGone}
+}
+
 // A call wakes 256 at most, whatever it released; who is not woken waits still.
 func TestReleaseWakesABoundedNumber(t *testing.T) {
 	servers(t, func(w *env) {
 		var names []string
 		for i := 0; len(names) < 3; i++ {
-			if n := fmt.Sprint("u", i); ids.GatePartition(n, w.e.QuotaPartitions()) == 0 {
+			if n := fmt.Sprint("u", i); ids.GatePartition(n, w.e.GatePartitions()) == 0 {
 				names = append(names, n)
 			}
 		}
-		var items []engine.Released
+		var items []engine.News
 		for _, n := range names {
-			w.quota(admission.Quota{Name: n, Cap: 100})
+			w.gate(admission.Gate{Name: n, Concurrency: 100})
 			var all []engine.Hold
 			for i := range uint64(100) {
 				all = append(all, engine.Hold{Execution: mint.ID(0), Epoch: i + 1})
-				items = append(items, engine.Released{Quota: n, Hold: all[i], Ran: true})
+				items = append(items, gone(n, all[i]))
 			}
-			_, err := w.e.Admit(w.ctx, n, 0, 1, 10*time.Minute, all)
+			_, err := w.e.Admit(w.ctx, n, engine.Waiter{Partition: 0, Route: 1}, 10*time.Minute, false, all)
 			w.no(err)
 			for route := range uint64(200) {
-				_, err := w.e.Admit(w.ctx, n, 0, route+1, 10*time.Minute, nil)
+				_, err := w.e.Admit(w.ctx, n, engine.Waiter{Partition: 0, Route: route + 1}, 10*time.Minute, true, nil)
 				w.no(err)
 			}
 		}
 		woken, waiting := 0, 0
 		for i := 0; i < len(items); i += 100 {
-			_, wake, err := w.e.ReleaseHolds(w.ctx, items[i:i+100])
+			_, wake, err := w.e.SettleGates(w.ctx, items[i:i+100])
 			w.no(err)
 			woken += len(wake)
 		}
 		same(w, "woken", woken, 306)
-		var some []engine.Released
+		var some []engine.News
 		for _, n := range names {
-			some = append(some, engine.Released{Quota: n, Hold: items[0].Hold, Ran: true})
+			some = append(some, engine.News{Gate: n, Execution: items[0].Execution, Epoch: items[0].Epoch,
+				What: engine.NewsGone})
 		}
-		_, wake, err := w.e.ReleaseHolds(w.ctx, some)
+		_, wake, err := w.e.SettleGates(w.ctx, some)
 		w.no(err)
 		for _, n := range names {
-			q, err := w.e.ReadQuota(w.ctx, n, 0, 0)
+			q, err := w.e.ReadGate(w.ctx, n, 0, 0, 0)
 			w.no(err)
 			waiting += q.ForSlots
 		}
-		same(w, "of three quotas at once", fmt.Sprint(len(wake), waiting), "256 38")
+		same(w, "of three gates at once", fmt.Sprint(len(wake), waiting), "256 38")
 	})
 }
 
@@ -112,7 +118,7 @@ type hangs struct {
 	asked *int
 }
 
-func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([]engine.HoldState, error) {
+func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([]string, error) {
 	if p != 1 {
 		return h.Engine.CheckHolds(ctx, p, holds)
 	}
@@ -125,11 +131,12 @@ func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([
 // settled meanwhile.
 func TestSilentPartitionDelaysLittle(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "q", Cap: 2})
+		q := w.gate(admission.Gate{Name: "q", Concurrency: 2})
 		w.create(1, q)
 		w.worker(w.e, 1).one()
 		// whose worker died
-		w.no2(w.e.Admit(w.ctx, "q", 0, 1, 10*time.Second, []engine.Hold{{Execution: w.create(0), Epoch: 7}}))
+		w.no2(w.e.Admit(w.ctx, "q", engine.Waiter{Partition: 0, Route: 1}, 10*time.Second, false,
+			[]engine.Hold{{Execution: w.create(0), Epoch: 7}}))
 		w.advance(11 * time.Second)
 		asked := 0
 		w.create(0, q)
@@ -153,7 +160,7 @@ func TestSilentPartitionDelaysLittle(t *testing.T) {
 // A slot is not spent on routes whose lane is paused.
 func TestSlotsPassBySilencedLanes(t *testing.T) {
 	servers(t, func(w *env) {
-		g := w.quota(admission.Quota{Name: "q", Cap: 1})
+		g := w.gate(admission.Gate{Name: "q", Concurrency: 1})
 		create := func(lane, kind string) {
 			x := engine.NewExecution{ID: mint.ID(0), Payload: []byte("{}"),
 				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: lane, Kind: kind}, g)}
@@ -183,7 +190,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 // Who drew the half of the ready routes in which nothing can be taken is not sent to sleep: the other half has some.
 func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 	servers(t, func(w *env) {
-		g := w.quota(admission.Quota{Name: "q", Cap: 1})
+		g := w.gate(admission.Gate{Name: "q", Concurrency: 1})
 		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
 			x := engine.NewExecution{ID: mint.ID(0), Payload: []byte("{}"),
 				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k",

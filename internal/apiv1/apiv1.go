@@ -43,13 +43,13 @@ type Result struct {
 	Attempts uint32              `json:"attempts,omitempty"`
 }
 
-// Period is one of a budget that was begun.
+// Period is one of a gate that was begun.
 type Period struct {
 	Period uint64            `json:"period"`
 	Left   flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
 }
 
-// Used is what is used of a budget.
+// Used is what is used of a gate.
 type Used struct {
 	Used map[string]int64 `json:"used"`
 }

@@ -26,7 +26,7 @@ func TestStoredForm(t *testing.T) {
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
 	full.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: flowfabric.Millis(time.Minute)}
 	gated := item()
-	gated.Quotas, gated.Budgets = []string{"gpu", "gpu"}, []string{"acme"}
+	gated.Names = []string{"gpu", "acme", "gpu"}
 	for _, d := range []schedule.Definition{
 		{Spec: schedule.Cron("@daily", ""), Item: gated},
 		{Spec: schedule.Cron("0 9 * * MON-FRI", "Europe/Berlin"), Item: item()},
@@ -89,20 +89,20 @@ func TestStoredVersion(t *testing.T) {
 	}
 }
 
-// Gates are stored sorted, and only where there are some.
+// Gates are stored as they are given, and only where there are some.
 func TestStoredGates(t *testing.T) {
 	d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}
 	text, err := calendar.Encode(d)
-	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "budgets") {
+	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "gates") {
 		t.Errorf("%s, %v", text, err)
 	}
-	d.Item.Quotas, d.Item.Budgets = []string{"gpu"}, []string{"acme"}
+	d.Item.Names = []string{"gpu", "acme"}
 	text, err = calendar.Encode(d)
 	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) ||
-		!strings.Contains(string(text), `"budgets":["acme"],"quotas":["gpu"]`) {
+		!strings.Contains(string(text), `"gates":["gpu","acme"]`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	d.Item.Quotas = []string{"x y"}
+	d.Item.Names = []string{"x y"}
 	if _, err := calendar.Encode(d); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}

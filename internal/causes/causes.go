@@ -13,7 +13,7 @@ const (
 	AwaitIgnored = "await_ignored"            // the handler completed although it had asked to wait
 	Suspend      = "suspend_refused"          // what the handler wants to wait for cannot be waited for
 	Child        = "child_failed"             // the handler returned that a child has no result
-	OverBudget   = "budget_exceeded"          // a hard limit of a budget stopped the handler
+	OverBudget   = "budget_exceeded"          // a hard limit of a gate stopped the handler
 	Permanent    = "permanent"                // the handler chose it: never retried, whatever the policy says
 	FramesLost   = "frames_lost"              // a failover lost frames that were acknowledged; retried like any
 

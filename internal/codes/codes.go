@@ -27,7 +27,7 @@ const (
 	HeldInterrupted = "R4i"
 	HeldReclaim     = "R4r"
 
-	GrantedFirst       = "G1f" // waiting, while a worker asks its budgets and quotas
+	GrantedFirst       = "G1f" // waiting, while a worker asks its gates
 	GrantedRetry       = "G1t"
 	GrantedReplay      = "G1p"
 	GrantedInterrupted = "G1i"

@@ -75,7 +75,7 @@ var projections = func() map[Code]State {
 		AwaitingSignal: "waiting_for_signal", AwaitingApproval: "waiting_for_approval",
 		AwaitingCallback: "waiting_for_callback", AwaitingTool: "waiting_for_tool_result",
 		PausedByOperator: "paused_by_operator", PausedByPolicy: "paused_by_policy",
-		AwaitingBudget: "waiting_for_budget", AwaitingChildren: "waiting_for_children",
+		AwaitingBudget: "waiting_for_gate", AwaitingChildren: "waiting_for_children",
 	} {
 		add(code, "attempt_interrupted", State{LifecyclePhase: "suspended",
 			State: shown(flowfabric.Suspended, reason)})

@@ -61,7 +61,7 @@ var rows = map[codes.Code][7]string{
 	"S6": {"suspended", "unowned", "not_applicable", "paused_by_policy", "none", "attempt_interrupted", "suspended"},
 	"S8": {"suspended", "unowned", "not_applicable", "waiting_for_children", "none", "attempt_interrupted",
 		"suspended"},
-	"S7": {"suspended", "unowned", "not_applicable", "waiting_for_budget", "none", "attempt_interrupted",
+	"S7": {"suspended", "unowned", "not_applicable", "waiting_for_gate", "none", "attempt_interrupted",
 		"suspended"},
 	"T1":  {"terminal", "unowned", "not_applicable", "", "success", "attempt_terminal", "completed"},
 	"T2":  {"terminal", "unowned", "not_applicable", "", "failed", "attempt_terminal", "failed"},

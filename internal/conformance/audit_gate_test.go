@@ -30,9 +30,9 @@ func (w *env) gateShapes() (x gated) {
 	w.Helper()
 	g := &gates{env: w}
 	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "set") }
-	attach("n\x1fother", "b:other")
-	attach("t\x1fapp.tenant\x1facme", "q:acme")
-	own := asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))
+	attach("n\x1fother", "other")
+	attach("t\x1fapp.tenant\x1facme", "slots")
+	own := asking(flowfabric.Gate("openai"), flowfabric.Gate("acme"))
 	x.worker = g.asker("asker")
 	x.worker.can = func(r engine.Route) bool { return slices.Contains([]string{"run", "shut", "wait"}, r.Kind) }
 	grant := func(opts ...option) (flowfabric.ExecutionID, []engine.Grant) {
@@ -51,7 +51,7 @@ func (w *env) gateShapes() (x gated) {
 	x.active, list = grant(kind("run"))
 	x.worker.granted(list...)
 	x.closed, list = grant(kind("shut"))
-	g.refuse(x.worker, true, 20*time.Hour, "budget acme tokens 5 5", list...)
+	g.refuse(x.worker, true, 20*time.Hour, "gate acme amount tokens 5 5", list...)
 	x.granted, _ = grant(kind("run"))
 	x.waiting = w.create(kind("wait"), own)
 	x.paused = w.create(kind("wait"), own)
@@ -104,13 +104,13 @@ func (v *vandal) gates() {
 		v.set("ZADD", root+":closed", strconv.FormatInt(v.now()+int64(v.r.IntN(1e6)), 10),
 			pick(v.r, append(rows[false], "77")))
 	case 4:
-		v.set("HSET", root+":closings", pick(v.r, append(open, "78")), "quota acme cap")
+		v.set("HSET", root+":closings", pick(v.r, append(open, "78")), "gate acme cap")
 	case 5:
 		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"},
 			{"HDEL", root, "spaces"}, {"HDEL", root, "mixed"}}[v.r.IntN(5)]...)
 	case 6:
-		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"},
-			{"b", "acme " + ids.UUID(v.item().ID).String() + " lost"}}[v.r.IntN(3)]...)...)
+		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"g", "acme"}, {"z", "acme 1 1 1"},
+			{"g", "acme " + ids.UUID(v.item().ID).String() + " lost 7"}}[v.r.IntN(3)]...)...)
 	case 7:
 		for key, core := range v.d.Hashes {
 			if id, ok := strings.CutPrefix(key, ":x:"); ok && core["s"][:1] != "G" {
@@ -138,49 +138,51 @@ var auditGateScenarios = []scenario{
 				damage string
 				lost   bool
 			}{
-				"a gated class not ready":        {damage: "SREM ROOT:gready CLASS"},
-				"a ready class without a ring":   {damage: "SADD ROOT:gready c77"},
-				"a ready class without others":   {damage: "SADD ROOT:ready c77"},
-				"a gated route without a turn":   {damage: "ZREM ROOT:turns:TURNS ROUTE"},
-				"a gated namespace in no ring":   {damage: "ZREM ROOT:gring:NUMBER default"},
-				"a namespace without work":       {damage: "ZADD ROOT:ring:NUMBER 5 nobody"},
-				"a gated one without work":       {damage: "ZADD ROOT:gring:NUMBER 5 nobody"},
-				"a turn of nothing":              {damage: "ZADD ROOT:turns:TURNS 5 77"},
-				"a class that lost its row":      {damage: "HDEL ROOT:routes NUMBER"},
-				"a class without a version":      {damage: "ZREM ROOT:routelog NUMBER"},
-				"others miscounted":              {damage: "HINCRBY ROOT:routeuse NUMBER000000000 3"},
-				"others not counted":             {damage: "HDEL ROOT:routeuse NUMBER000000000"},
-				"a weight of no shape":           {damage: "HSET ROOT:weights a b", lost: true},
-				"a maker of no class":            {damage: "HSET ROOT:makers 77 nobody"},
-				"a gated route among the others": {damage: "SADD ROOT:ready ROUTE"},
-				"a closed route that is ready":   {damage: "ZADD ROOT:turns:TURNSSHUT 5 SHUT"},
-				"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
-				"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
-				"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
-				"wakes of a route without gates": {damage: "HSET ROOT:closings w77 1"},
-				"wakes that are no number":       {damage: "HSET ROOT:closings wROUTE x"},
-				"a closed route without gates":   {damage: "ZADD ROOT:closed 5 77"},
-				"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
-				"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
-				"a grant under another number":   {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
-				"a grant that another holds":     {damage: "ZADD ROOT:h:OTHER 1 GRANTED"},
-				"a grant without alarm":          {damage: "ZREM ROOT:alarms GRANTED"},
-				"a grant too late":               {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
-				"a grant in its queue":           {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
-				"a grant that is over":           {damage: "record WAITING gs=x~1"},
-				"a grant without session":        {damage: "record GRANTED -gs", lost: true},
-				"a grant of an old epoch":        {damage: "record GRANTED ge=0", lost: true},
-				"a paused one nowhere":           {damage: "ZREM ROOT:paused PAUSED"},
-				"a paused one of another time":   {damage: "ZINCRBY ROOT:paused -5 PAUSED"},
-				"a paused one that waits":        {damage: "ZADD ROOT:paused 5 WAITING"},
-				"no level of gates":              {damage: "HDEL ROOT gates"},
-				"a low level of gates":           {damage: "HSET ROOT gates 2"},
-				"no sharing":                     {damage: "HDEL ROOT spaces"},
-				"a share of no shape":            {damage: "HSET ROOT:shares a b", lost: true},
-				"an attachment of no shape":      {damage: "HSET ROOT:attached g b:", lost: true},
-				"a notice of no kind":            {damage: "XADD ROOT:outbox * z x"},
-				"a notice of no shape":           {damage: "XADD ROOT:outbox * q openai q x"},
-				"no wake for a closed route":     {damage: "HDEL ROOT wake"},
+				"a gated class not ready":         {damage: "SREM ROOT:gready CLASS"},
+				"a ready class without a ring":    {damage: "SADD ROOT:gready c77"},
+				"a ready class without others":    {damage: "SADD ROOT:ready c77"},
+				"a gated route without a turn":    {damage: "ZREM ROOT:turns:TURNS ROUTE"},
+				"a gated namespace in no ring":    {damage: "ZREM ROOT:gring:NUMBER default"},
+				"a namespace without work":        {damage: "ZADD ROOT:ring:NUMBER 5 nobody"},
+				"a gated one without work":        {damage: "ZADD ROOT:gring:NUMBER 5 nobody"},
+				"a turn of nothing":               {damage: "ZADD ROOT:turns:TURNS 5 77"},
+				"a class that lost its row":       {damage: "HDEL ROOT:routes NUMBER"},
+				"a class without a version":       {damage: "ZREM ROOT:routelog NUMBER"},
+				"others miscounted":               {damage: "HINCRBY ROOT:routeuse NUMBER000000000 3"},
+				"others not counted":              {damage: "HDEL ROOT:routeuse NUMBER000000000"},
+				"a weight of no shape":            {damage: "HSET ROOT:weights a b", lost: true},
+				"a maker of no class":             {damage: "HSET ROOT:makers 77 nobody"},
+				"a gated route among the others":  {damage: "SADD ROOT:ready ROUTE"},
+				"a closed route that is ready":    {damage: "ZADD ROOT:turns:TURNSSHUT 5 SHUT"},
+				"a closed route without time":     {damage: "ZREM ROOT:closed SHUT"},
+				"a closed route without reason":   {damage: "HDEL ROOT:closings SHUT"},
+				"a route closed for years":        {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
+				"wakes of a route without gates":  {damage: "HSET ROOT:closings w77 1"},
+				"wakes that are no number":        {damage: "HSET ROOT:closings wROUTE x"},
+				"meters of a route without gates": {damage: "HSET ROOT:closings m77 acme=a"},
+				"meters that are none":            {damage: "HSET ROOT:closings mROUTE acme=x"},
+				"a closed route without gates":    {damage: "ZADD ROOT:closed 5 77"},
+				"a reason to be closed":           {damage: "HSET ROOT:closings ROUTE x"},
+				"a grant nobody holds":            {damage: "ZREM ROOT:h:SESSION GRANTED"},
+				"a grant under another number":    {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
+				"a grant that another holds":      {damage: "ZADD ROOT:h:OTHER 1 GRANTED"},
+				"a grant without alarm":           {damage: "ZREM ROOT:alarms GRANTED"},
+				"a grant too late":                {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
+				"a grant in its queue":            {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
+				"a grant that is over":            {damage: "record WAITING gs=x~1"},
+				"a grant without session":         {damage: "record GRANTED -gs", lost: true},
+				"a grant of an old epoch":         {damage: "record GRANTED ge=0", lost: true},
+				"a paused one nowhere":            {damage: "ZREM ROOT:paused PAUSED"},
+				"a paused one of another time":    {damage: "ZINCRBY ROOT:paused -5 PAUSED"},
+				"a paused one that waits":         {damage: "ZADD ROOT:paused 5 WAITING"},
+				"no level of gates":               {damage: "HDEL ROOT gates"},
+				"a low level of gates":            {damage: "HSET ROOT gates 2"},
+				"no sharing":                      {damage: "HDEL ROOT spaces"},
+				"a share of no shape":             {damage: "HSET ROOT:shares a b", lost: true},
+				"an attachment of no shape":       {damage: "HSET ROOT:attached g b:", lost: true},
+				"a notice of no kind":             {damage: "XADD ROOT:outbox * z x"},
+				"a notice of no shape":            {damage: "XADD ROOT:outbox * g openai g x"},
+				"no wake for a closed route":      {damage: "HDEL ROOT wake"},
 			}
 			for i, what := range slices.Sorted(maps.Keys(damages)) {
 				if !w.mine(i) {
@@ -215,7 +217,7 @@ var auditGateScenarios = []scenario{
 				}
 			}
 			w.reset() // only the route knows of gates, and no scope
-			w.create(asking(flowfabric.QuotaGate("openai")))
+			w.create(asking(flowfabric.Gate("openai")))
 			w.quiet = true
 			w.set("HDEL", string(w.k), "gates")
 			if r := w.audit(true); r.Repaired == 0 || len(w.violations(w.dump())) > 0 {
@@ -256,8 +258,8 @@ var auditGateScenarios = []scenario{
 	}},
 	{name: "an audit removes malformed outbox notices that block the others", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
@@ -269,11 +271,11 @@ var auditGateScenarios = []scenario{
 		w.no(err)
 		w.quiet = true
 		w.set("XDEL", w.k.Outbox(), x.ID)
-		w.set("XADD", w.k.Outbox(), "*", "z", "what", "q", x.FieldValues["q"])
+		w.set("XADD", w.k.Outbox(), "*", "z", "what", "g", x.FieldValues["g"])
 		for range 150 {
-			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+ids.UUID(w.item().ID).String()+" failed 7")
+			w.set("XADD", w.k.Outbox(), "*", "g", "acme "+ids.UUID(w.item().ID).String()+" failed 7")
 		}
-		w.set("XADD", w.k.Outbox(), "*", "q", "one more")
+		w.set("XADD", w.k.Outbox(), "*", "g", "one more")
 		if _, _, err := w.e.ReadOutbox(w.ctx, w.p, ""); err == nil {
 			w.Fatal("the damage stops nobody")
 		}
@@ -289,8 +291,8 @@ var auditGateScenarios = []scenario{
 	{name: "an audit knows the notices of limits of keys", run: func(w *env) {
 		g := newGates(w)
 		// a key may have in it what begins the name of a gate
-		gates := []flowfabric.Gate{flowfabric.QuotaGate(g.limited("1.0.0", g.name+"b:7/a+q:7=%20@x")),
-			flowfabric.QuotaGate(g.limited("0.5.60000", g.name)), flowfabric.BudgetGate(g.budget(nil))}
+		gates := []flowfabric.Gate{flowfabric.Gate(g.limited("1.0.0", g.name+"b:7/a+q:7=%20@x")),
+			flowfabric.Gate(g.limited("0.5.60000", g.name)), flowfabric.Gate(g.budget(nil))}
 		w.create(asking(gates...))
 		k := g.asker("w1")
 		list := k.grants(1)
@@ -304,15 +306,15 @@ var auditGateScenarios = []scenario{
 	}},
 	{name: "an audit returns the slots of executions that no longer run", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 3})
-		ids := w.createN(3, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 3})
+		ids := w.createN(3, asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
 		g.admit(q, 3, list...)
 		claims := k.granted(list...)
 		w.quiet = true
 		w.complete(claims[0].Fence, "r")
-		w.set("DEL", w.k.Outbox()) // somebody lost what the quota was to be told
+		w.set("DEL", w.k.Outbox()) // somebody lost what the gate was to be told
 		w.quiet = false
 		g.sound()
 		r := g.auditAll(true)
@@ -332,15 +334,16 @@ var auditGateScenarios = []scenario{
 		g.sound()
 		_ = ids
 	}},
-	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets",
+	{name: "an audit repairs or reports damage to gates themselves", damaged: "it loses usage, which no audit sets",
 		run: func(w *env) {
 			g := newGates(w)
-			b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-			root, other := string(keys.BudgetRoot(ids.GatePartition(b, limits.DefaultBudgetPartitions))),
-				string(keys.QuotaRoot(ids.GatePartition(q, limits.DefaultQuotaPartitions)))
-			id := w.item().ID
+			b, q := g.budget(nil), g.gate(admission.Gate{Concurrency: 1})
+			root, other := string(keys.GateRoot(ids.GatePartition(b, limits.DefaultGatePartitions))),
+				string(keys.GateRoot(ids.GatePartition(q, limits.DefaultGatePartitions)))
+			id, key := w.item().ID, "@"+g.name+"/"+strings.Repeat("k", 80)
+			limited := g.limitRoot(g.limited("1.0.0", key[1:]))
 			_, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
+				admission.Usage{Gate: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
 			w.no(err)
 			same(w, "sound", found(g.auditAll(false)), "")
 			g.sound()
@@ -349,19 +352,21 @@ var auditGateScenarios = []scenario{
 				lost   bool
 				kind   string
 			}{
-				"a budget that is not listed": {damage: []string{"ZREM", root + ":budgets", b},
+				"a gate that is not listed": {damage: []string{"ZREM", root + ":gates", b},
 					kind: engine.FindingMissing},
-				"a quota that is not listed": {damage: []string{"ZREM", other + ":quotas", q},
-					kind: engine.FindingMissing},
-				"a budget that is none": {damage: []string{"ZADD", root + ":budgets", "0", g.name + "-none"},
+				"a gate that is none": {damage: []string{"ZADD", root + ":gates", "0", g.name + "-none"},
 					kind: engine.FindingPhantom},
-				"usage of no budget": {damage: []string{"HSET", root + ":bu:" + g.name + "-none", "tokens", "5"},
+				"usage of no gate": {damage: []string{"HSET", root + ":gu:" + g.name + "-none", "tokens", "5"},
 					kind: engine.FindingOrphan},
-				"waiters of no budget": {damage: []string{"ZADD", root + ":bw:" + g.name + "-none", "5", "0 1"},
+				"waiters of no gate": {damage: []string{"ZADD", root + ":gw:" + g.name + "-none", "5", "0 1"},
 					kind: engine.FindingOrphan},
-				"slots of no quota": {damage: []string{"ZADD", other + ":qs:" + g.name + "-none", "5", "x"},
+				"slots of no gate": {damage: []string{"ZADD", other + ":gs:" + g.name + "-none", "5", "x"},
 					kind: engine.FindingOrphan},
-				"a hold of no shape": {damage: []string{"ZADD", other + ":qs:" + q, "9999999999999", "x"},
+				"a hold of no partition": {damage: []string{"ZADD", other + ":gs:" + q, "9999999999999",
+					"60000." + ids.UUID(id).String() + ":7"}, kind: engine.FindingPhantom},
+				"a hold of a key of no shape": {damage: []string{"ZADD", limited + ":gs:" + key, "9999999999999", "x"},
+					kind: engine.FindingPhantom},
+				"a hold of no shape": {damage: []string{"ZADD", other + ":gs:" + q, "9999999999999", "x"},
 					kind: engine.FindingPhantom},
 			} {
 				w.set(x.damage...)
@@ -375,7 +380,7 @@ var auditGateScenarios = []scenario{
 				}
 				g.sound()
 			}
-			w.set("HSET", root+":bu:"+b, "tokens", "5")
+			w.set("HSET", root+":gu:"+b, "tokens", "5")
 			r := g.auditAll(true)
 			w.all("less than was reported", eqDeep(r.Kinds, map[string]int{"record": 1}), eq(r.Lost, 1),
 				eq(g.spent(b, "tokens"), 5))
@@ -384,7 +389,7 @@ var auditGateScenarios = []scenario{
 		}},
 }
 
-// auditAll audits the partitions of executions, budgets and quotas.
+// auditAll audits the partitions of executions and gates.
 func (g *gates) auditAll(repair bool) flowfabric.CheckReport {
 	g.Helper()
 	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p},

@@ -669,7 +669,7 @@ var awaitScenarios = []scenario{
 	{name: "what ended while something was attached is told after it was detached", run: func(w *env) {
 		other := w.neighbour()
 		attach := func(gates string) { other.must("ff_attach", proto, "n\x1felsewhere", gates, "set") }
-		attach("q:some")
+		attach("some")
 		x, a := w.waiter(), other.create()
 		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
 		spread(w, other)

@@ -88,8 +88,8 @@ func (w *env) fingerprintFor(name string) string {
 	return w.fingerprint()
 }
 
-// audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of budgets and
-// quotas either.
+// audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of gates
+// either.
 func (w *env) audited() {
 	w.Helper()
 	if w.Failed() || w.Skipped() {

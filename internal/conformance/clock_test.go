@@ -195,15 +195,15 @@ var clockScenarios = []scenario{
 		_, err = w.e.RegisterWorker(w.ctx, engine.Registration{Instance: dead, Token: "another", TTL: ttl})
 		w.no(err)
 	}},
-	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *env) {
+	{name: "the clock steps back: a gate with a rate admits at once, and no more than its rate", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 2, Window: flowfabric.Millis(time.Minute)})
-		w.createN(6, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Rate: 2, Window: flowfabric.Millis(time.Minute)})
+		w.createN(6, asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		g.start(k, 2, q)
 		list := k.grants(2)
 		a := g.admit(q, 0, list...)
-		g.refuse(k, false, a.Retry, "quota "+q+" rate", list...)
+		g.refuse(k, false, a.Retry, "gate "+q+" rate", list...)
 		w.tick()
 		same(w, "closed", len(k.grants(2)), 0)
 		g.advance(-step)
@@ -215,7 +215,7 @@ var clockScenarios = []scenario{
 		same(w, "retry", a.Retry > 0 && a.Retry <= time.Minute+time.Second, true)
 		k.granted(list[:2]...)
 		same(w, "window", g.holds(q), occupied{0, 2})
-		g.refuse(k, false, a.Retry, "quota "+q+" rate", list[2:]...)
+		g.refuse(k, false, a.Retry, "gate "+q+" rate", list[2:]...)
 		g.pass(a.Retry, k)
 		w.tick()
 		g.admit(q, 2, k.grants(2)...)
@@ -225,10 +225,10 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 10, Window: flowfabric.Millis(10 * time.Second)})
-		w.createN(30, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Rate: 10, Window: flowfabric.Millis(10 * time.Second)})
+		w.createN(30, asking(flowfabric.Gate(q)))
 		for i := range 9 {
-			w.create(asking(flowfabric.QuotaGate(q)), kind(fmt.Sprint("k", i)))
+			w.create(asking(flowfabric.Gate(q)), kind(fmt.Sprint("k", i)))
 		}
 		k := g.asker("w1")
 		g.start(k, 10, q)
@@ -238,7 +238,7 @@ var clockScenarios = []scenario{
 				break
 			}
 			a := g.admit(q, 0, list[0])
-			g.refuse(k, false, a.Retry, "quota "+q+" rate", list...)
+			g.refuse(k, false, a.Retry, "gate "+q+" rate", list...)
 		}
 		w.tick()
 		g.advance(-step)
@@ -253,11 +253,11 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a slot that nobody returns becomes suspect and is checked", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		first := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		first := w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
-		second := w.create(asking(flowfabric.QuotaGate(q)))
+		second := w.create(asking(flowfabric.Gate(q)))
 		w.tick()
 		g.advance(-step)
 		w.tick()
@@ -266,7 +266,7 @@ var clockScenarios = []scenario{
 		w.all("suspects", eq(a.Why, "cap"),
 			eqList(a.Suspects, holdOf(engine.Grant{Execution: first, Epoch: c.Fence.Epoch}).String()))
 		states, freed := g.settle(q, holdOf(engine.Grant{Execution: first, Epoch: c.Fence.Epoch}))
-		w.all("it runs", eqList(states, "1"), eq(freed, 0))
+		w.all("it runs", eqList(states, "held"), eq(freed, 0))
 		same(w, "suspects", len(g.admit(q, 0, list...).Suspects), 0)
 		w.complete(c.Fence, "")
 		g.deliver()
@@ -275,12 +275,12 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a route that a cap closed opens again", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		w.createN(2, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		w.createN(2, asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		g.start(k, 1, q)
 		list := k.grants(1)
-		g.refuse(k, false, 5*time.Second, "quota "+q+" cap", list...)
+		g.refuse(k, false, 5*time.Second, "gate "+q+" cap", list...)
 		w.tick()
 		g.advance(-step)
 		w.tick()
@@ -359,24 +359,25 @@ var clockScenarios = []scenario{
 			n := w.worker("w3").one(id)
 			w.no(w.complete(n.Fence, "").Err)
 		}},
-	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *env) {
-		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(10 * time.Minute), Cap: 1})
-		w.createN(2, asking(flowfabric.QuotaGate(q)))
-		k := g.asker("w1")
-		c := g.start(k, 1, q)[0]
-		list := k.grants(1)
-		a := g.admit(q, 0, list...)
-		g.refuse(k, false, a.Retry, "quota "+q+" rate", list...)
-		w.tick()
-		g.advance(step)
-		w.tick() // the session is over, and so is what it held
-		g.deliver()
-		w.is(w.complete(c.Fence, "").Err, denied.NotActive)
-		n := g.asker("w2")
-		list = n.grants(1)
-		g.admit(q, 1, list...)
-		same(w, "started", len(n.granted(list...)), 1)
-		same(w, "holds", g.holds(q), occupied{1, 1})
-	}},
+	{name: "the clock steps forward: a gate with a rate begins a new window, and a closed route opens",
+		run: func(w *env) {
+			g := newGates(w)
+			q := g.gate(admission.Gate{Rate: 1, Window: flowfabric.Millis(10 * time.Minute), Concurrency: 1})
+			w.createN(2, asking(flowfabric.Gate(q)))
+			k := g.asker("w1")
+			c := g.start(k, 1, q)[0]
+			list := k.grants(1)
+			a := g.admit(q, 0, list...)
+			g.refuse(k, false, a.Retry, "gate "+q+" rate", list...)
+			w.tick()
+			g.advance(step)
+			w.tick() // the session is over, and so is what it held
+			g.deliver()
+			w.is(w.complete(c.Fence, "").Err, denied.NotActive)
+			n := g.asker("w2")
+			list = n.grants(1)
+			g.admit(q, 1, list...)
+			same(w, "started", len(n.granted(list...)), 1)
+			same(w, "holds", g.holds(q), occupied{1, 1})
+		}},
 }

@@ -205,7 +205,7 @@ var continueScenarios = []scenario{
 			return err
 		})
 	}},
-	{name: "the key, the deadline and the quota's slot are those of the execution", run: func(w *env) {
+	{name: "the key, the deadline and the gate's slot are those of the execution", run: func(w *env) {
 		item := w.item(deadline(time.Hour), payload([]byte("in")))
 		item.KeyID, item.Key = uuid.New(), &flowfabric.Key{Text: "k"}
 		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})

@@ -319,7 +319,7 @@ var debounceScenarios = []scenario{
 	}},
 	{name: "work with gates is replaced while they keep it waiting, and what was granted makes room for another",
 		run: func(w *env) {
-			gated := asking(flowfabric.QuotaGate("q"))
+			gated := asking(flowfabric.Gate("q"))
 			id := w.create(bouncing("k", time.Millisecond, 0), gated, input("one"))
 			w.advance(time.Second)
 			w.settleTime()

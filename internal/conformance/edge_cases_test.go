@@ -261,9 +261,9 @@ var edgeCaseScenarios = []scenario{
 	{name: "a missing partition count is filled in without changing the others", run: func(w *env) {
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
-		w.set("HSET", key, "num_flow_partitions", "8", "num_quota_partitions", "2")
-		sameDeep(w, "answer", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1"),
-			answer{1, "OK", []string{"8", "9", "2", "1"}})
+		w.set("HSET", key, "num_flow_partitions", "8", "num_other_partitions", "2")
+		sameDeep(w, "answer", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "1"),
+			answer{1, "OK", []string{"8", "9", "1"}})
 	}},
 	{name: "the executions that a session holds are listed in pages of 100", run: func(w *env) {
 		ids := w.createN(101)

@@ -70,16 +70,18 @@ type env struct {
 	quiet   bool               // no checks: the same steps were checked before
 	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 	members bool               // what state makes is a member of a flow
-	moving  map[string]bool    // roots of budgets and quotas whose clocks move along, see follow
-	roots   []string           // partitions of budgets and quotas that belong to the scenario, see beside
+	moving  map[string]bool    // roots of gates whose clocks move along, see follow
+	roots   []string           // partitions of gates that belong to the scenario, see beside
 	stepped bool               // its clock was set back
-	gated   bool               // budgets and quotas belong to the scenario: they are audited at its end
+	gated   bool               // gates belong to the scenario: they are audited at its end
+	meters  map[string]string  // what they measure, by name: a claim of what they let pass tells it
 }
 
 func newEnv(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *env {
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
-	w := &env{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition), moving: map[string]bool{}}
+	w := &env{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition), moving: map[string]bool{},
+		meters: map[string]string{}}
 	if os.Getenv("FLOWFABRIC_ANNOUNCE") != "" {
 		// internal/mutants reads in the log what a scenario runs, and has ff_boot begin anew
 		w.no(w.do("EVAL", "redis.log(redis.LOG_WARNING, ARGV[1]) return 1", "0", "scenario "+t.Name()).Error())

@@ -251,10 +251,10 @@ var errorScenarios = []scenario{
 	{name: "the deployment's partition counts are validated, and fixed once written", run: func(w *env) {
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
-		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "0").code, "config_missing")
+		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "0").code, "config_missing")
 		for _, bad := range []string{"0", "65536", "x", "", "1.5"} {
-			for at := 1; at < 4; at++ {
-				args := []string{proto, "8", "4", "2", "1"}
+			for at := 1; at < 3; at++ {
+				args := []string{proto, "8", "4", "1"}
 				args[at] = bad
 				same(w, "argument "+bad, w.fcallOn([]string{key}, "ff_configure", args...).code, "invalid_input")
 			}
@@ -262,12 +262,12 @@ var errorScenarios = []scenario{
 		n, err := w.do("EXISTS", key).AsInt64()
 		w.no(err)
 		same(w, "nothing was made", n, 0)
-		sameDeep(w, "made", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "1"),
-			answer{1, "OK", []string{"8", "4", "2", "1"}})
-		sameDeep(w, "fixed", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1"),
-			answer{1, "OK", []string{"8", "4", "2", "0"}})
+		sameDeep(w, "made", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "1"),
+			answer{1, "OK", []string{"8", "4", "1"}})
+		sameDeep(w, "fixed", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "1"),
+			answer{1, "OK", []string{"8", "4", "0"}})
 		w.set("HSET", key, "num_flow_partitions", "many")
-		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1").code, "invalid_input")
+		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "1").code, "invalid_input")
 	}},
 }
 
@@ -365,7 +365,7 @@ var nearly = map[string][]string{
 		"00000000-0000-0000-0000-00000000000A", "00000000-0000-0000-0000-000000000000 "},
 	"ref": {"1-00000000-0000-0000-0000-000000000000", "01.00000000-0000-0000-0000-000000000000",
 		"1.0000", "65536.00000000-0000-0000-0000-000000000000"},
-	"quota": {"@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@-1.0.0@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k",
+	"gate": {"@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@-1.0.0@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k",
 		"@@k", "@", "@1.0.0@" + strings.Repeat("k", limits.MaxLimitKey+1)},
 	"object": {"[]", "{", "{} ", "null"},
 }

@@ -184,8 +184,8 @@ var fairScenarios = []scenario{
 	}},
 	{name: "claims alternate between work with gates and work without", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 100})
-		w.createN(4, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 100})
+		w.createN(4, asking(flowfabric.Gate(q)))
 		w.createN(4)
 		k := g.asker("w1")
 		k.learn(k.poll(1))
@@ -305,7 +305,7 @@ var fairScenarios = []scenario{
 				for i := first; i < first+50; i++ {
 					x := w.item(namespace("tenant"+strconv.Itoa(i)), kind("k"+strconv.Itoa(i%4)))
 					if i%10 == 0 {
-						asking(flowfabric.QuotaGate("q" + strconv.Itoa(i)))(&x)
+						asking(flowfabric.Gate("q" + strconv.Itoa(i)))(&x)
 					}
 					items, ids = append(items, x), append(ids, x.ID)
 				}

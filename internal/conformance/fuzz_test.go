@@ -433,8 +433,8 @@ func (f *fuzzer) submit() (call, func(answer)) {
 		opts = append(opts, capabilities("gpu"), tags(map[string]string{"a.b": "c"}))
 	}
 	if f.r.IntN(4) == 0 {
-		opts = append(opts, asking([][]flowfabric.Gate{{"q:a"}, {"b:a", "q:a"},
-			{"b:a", "b:b", "q:a", "q:b"}}[f.r.IntN(3)]...))
+		opts = append(opts, asking([][]flowfabric.Gate{{"a"}, {"a", "b"},
+			{"a", "b", "c", "d"}}[f.r.IntN(3)]...))
 	}
 	if f.r.IntN(4) == 0 {
 		opts = append(opts, namespace("other"))

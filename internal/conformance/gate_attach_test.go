@@ -14,6 +14,19 @@ import (
 
 func init() { gateScenarios = append(gateScenarios, attachScenarios...) }
 
+// gateNames are so many gates, in their order, joined by commas; limitNames so many limits of keys.
+func gateNames(n int) string { return numbered("a", n) }
+
+func limitNames(n int) string { return numbered("@1.0.0@k", n) }
+
+func numbered(prefix string, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s%02d", prefix, i)
+	}
+	return strings.Join(list, ",")
+}
+
 var attachScenarios = []scenario{
 	{name: "gates can be added to and removed from a scope one by one", run: func(w *env) {
 		const scope = "n\x1felsewhere"
@@ -29,17 +42,21 @@ var attachScenarios = []scenario{
 			w.no(err)
 			same(w, "attached", got[:min(len(left), len(got))], left)
 		}
-		do("q:gpu", "add", "OK", "q:gpu ")
-		do("b:acme,q:gpu", "add", "OK", "b:acme,q:gpu ")
-		do("q:gpu", "add", "ALREADY_SATISFIED", "b:acme,q:gpu ")
-		do("q:other", "remove", "ALREADY_SATISFIED", "b:acme,q:gpu ")
-		do("q:a,q:b,q:c,q:d,q:e,q:f,q:g,q:h", "add", "invalid_input", "b:acme,q:gpu ") // nine quotas
-		do("q:x", "replace", "invalid_input", "b:acme,q:gpu ")
-		do("q:x", "", "invalid_input", "b:acme,q:gpu ")
-		do("b:acme", "remove", "OK", "q:gpu ")
-		do("b:x,b:y", "set", "OK", "b:x,b:y ")
-		do("b:y,b:x", "remove", "OK", "")
-		do("b:x", "remove", "ALREADY_SATISFIED", "")
+		do("gpu", "add", "OK", "gpu ")
+		do("acme,gpu", "add", "OK", "acme,gpu ")
+		do("gpu", "add", "ALREADY_SATISFIED", "acme,gpu ")
+		do("other", "remove", "ALREADY_SATISFIED", "acme,gpu ")
+		do(gateNames(15), "add", "invalid_input", "acme,gpu ") // seventeen by name
+		do(limitNames(9), "add", "invalid_input", "acme,gpu ") // nine limits of keys
+		do("x", "replace", "invalid_input", "acme,gpu ")
+		do("x", "", "invalid_input", "acme,gpu ")
+		do("acme", "remove", "OK", "gpu ")
+		do("x,y", "set", "OK", "x,y ")
+		do("y,x", "remove", "OK", "")
+		do("x", "remove", "ALREADY_SATISFIED", "")
+		all := limitNames(8) + "," + gateNames(16)
+		do(all, "set", "OK", all+" ")
+		do(all, "remove", "OK", "")
 	}},
 	{name: "a scope is everything, a namespace, a lane or a tag, and nothing else", run: func(w *env) {
 		long := func(n int) string { return strings.Repeat("x", n) }
@@ -50,26 +67,26 @@ var attachScenarios = []scenario{
 				"l " + long(65) + " slow", "t App x", "t a.b", "t a.b c d", "t a.b " + long(257)},
 		} {
 			for _, scope := range scopes {
-				a := w.fcall("ff_attach", proto, strings.ReplaceAll(scope, " ", "\x1f"), "q:a", "set")
+				a := w.fcall("ff_attach", proto, strings.ReplaceAll(scope, " ", "\x1f"), "a", "set")
 				same(w, scope, a.code, code)
 			}
 		}
 	}},
 	{name: "each execution of a call has the gates of its own labels", run: func(w *env) {
-		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "set")
+		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "a", "set")
 		acme, other := tags(map[string]string{"app.tenant": "acme"}), tags(map[string]string{"app.tenant": "other"})
 		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item(),
 			w.item(acme), w.item(other)}
 		_, err := w.e.CreateExecutions(w.ctx, w.p, items)
 		w.no(err)
-		for i, gates := range []string{"", "q:a", "q:a", "", "q:a", "", "q:a", ""} {
+		for i, gates := range []string{"", "a", "a", "", "a", "", "a", ""} {
 			row := w.hash(w.k.Routes())[w.core(items[i].ID)["r"]]
 			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
 		}
 	}},
 	{name: "too many gates of its labels refuse one execution of a call, and no other", run: func(w *env) {
-		w.must("ff_attach", proto, "t\x1fapp.a\x1f1", "q:a1,q:a2,q:a3,q:a4,q:a5,q:a6,q:a7,q:a8", "set")
-		w.must("ff_attach", proto, "t\x1fapp.b\x1f1", "q:b", "set")
+		w.must("ff_attach", proto, "t\x1fapp.a\x1f1", gateNames(16), "set")
+		w.must("ff_attach", proto, "t\x1fapp.b\x1f1", "b", "set")
 		few, many := tags(map[string]string{"app.a": "1"}), tags(map[string]string{"app.a": "1", "app.b": "1"})
 		items := []engine.NewExecution{w.item(), w.item(many), w.item(), w.item(few), w.item(many)}
 		out, err := w.e.CreateExecutions(w.ctx, w.p, items)
@@ -80,7 +97,7 @@ var attachScenarios = []scenario{
 	}},
 	{name: "the partition's gate flag is cleared when no scope and no work has gates", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
+		q := g.gate(admission.Gate{Concurrency: 1})
 		level := func() string {
 			v, err := w.do("HGET", string(w.k), "gates").ToString()
 			if err != nil {
@@ -91,28 +108,27 @@ var attachScenarios = []scenario{
 		attach := func(gates string) { w.must("ff_attach", proto, "n\x1felsewhere", gates, "set") }
 		w.create()
 		same(w, "nothing", level(), "none")
-		attach("q:" + q)
+		attach(q)
 		same(w, "attached", level(), "2")
 		attach("")
 		same(w, "detached", level(), "none")
-		w.create(asking(flowfabric.QuotaGate(q)))
-		attach("q:" + q)
+		w.create(asking(flowfabric.Gate(q)))
+		attach(q)
 		attach("")
 		same(w, "work has gates", level(), "1")
 	}},
 	{name: "an unknown verdict about a suspected slot is refused and changes nothing", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		w.create(asking(flowfabric.Gate(q)))
 		list := g.asker("w1").grants(1)
 		g.admit(q, 1, list...)
-		hold := holdOf(list[0]).String()
-		for _, verdict := range []string{"3", "", "held", "01"} {
-			_, _, err := g.e.SettleHolds(w.ctx, q, []string{hold, hold},
-				[]engine.HoldState{engine.HoldGone, engine.HoldState(verdict)})
+		for _, verdict := range []string{"3", "", "completed", "Held"} {
+			_, _, err := g.e.SettleGates(w.ctx, []engine.News{news(q, holdOf(list[0]), engine.NewsGone),
+				news(q, holdOf(list[0]), verdict)})
 			w.is(err, flowfabric.ErrInvalidInput)
 		}
-		same(w, "held", g.quotaIs(q).Held, 1)
+		same(w, "held", g.record(q).Held, 1)
 	}},
 	{name: "lanes are listed with their ageing and weight", run: func(w *env) {
 		w.create()

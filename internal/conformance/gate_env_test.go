@@ -15,12 +15,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// gates are scenarios of work that asks budgets and quotas: an environment with budgets and quotas of its own.
+// gates are scenarios of work that asks gates: an environment with gates of its own.
 type gates struct {
 	*env
-	name string // in the names of budgets and quotas
+	name string // in the names of its gates
 	n    int
 }
 
@@ -42,20 +43,18 @@ func (g *gates) clean() {
 		for _, key := range all {
 			g.set("DEL", key)
 		}
-		for _, index := range []string{":budgets", ":quotas"} {
-			names, err := g.do("ZRANGE", root+index, "0", "-1").AsStrSlice()
-			g.no(err)
-			for _, name := range names {
-				if len(name) > len(g.name) && name[:len(g.name)] == g.name {
-					g.set("ZREM", root+index, name)
-				}
+		names, err := g.do("ZRANGE", root+":gates", "0", "-1").AsStrSlice()
+		g.no(err)
+		for _, name := range names {
+			if len(name) > len(g.name) && name[:len(g.name)] == g.name {
+				g.set("ZREM", root+":gates", name)
 			}
 		}
 		g.set("HDEL", root, "clock_pin")
 	}
 }
 
-// sound fails if the partitions of budgets and quotas that the scenario uses break a rule. In a cluster they are at
+// sound fails if the partitions of gates that the scenario uses break a rule. In a cluster they are at
 // other nodes.
 func (g *gates) sound() {
 	g.Helper()
@@ -76,27 +75,38 @@ func (g *gates) fresh() string {
 	return g.name + "-" + strconv.Itoa(g.n)
 }
 
-// budget makes a budget.
-func (g *gates) budget(change func(*admission.Budget)) string {
+// budget makes a gate that counts amounts.
+func (g *gates) budget(change func(*admission.Gate)) string {
 	g.Helper()
-	b := admission.Budget{Name: g.fresh(), Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}
+	b := admission.Gate{Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}
 	if change != nil {
 		change(&b)
 	}
-	g.follow(keys.BudgetRoot(ids.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
-	_, _, _, err := g.e.PutBudget(g.ctx, b, 0)
-	g.no(err)
-	return b.Name
+	return g.gate(b)
 }
 
-// quota makes a quota.
-func (g *gates) quota(q admission.Quota) string {
+// gate makes a gate.
+func (g *gates) gate(x admission.Gate) string {
 	g.Helper()
-	q.Name = g.fresh()
-	g.follow(keys.QuotaRoot(ids.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
-	_, _, _, err := g.e.PutQuota(g.ctx, q, 0)
+	x.Name = g.fresh()
+	g.follow(keys.GateRoot(ids.GatePartition(x.Name, limits.DefaultGatePartitions)))
+	g.put(x, 0)
+	return x.Name
+}
+
+// put makes or changes a gate, and wakes whom that frees.
+func (g *gates) put(x admission.Gate, expected uint64) {
+	g.Helper()
+	_, _, wake, err := g.e.PutGate(g.ctx, x, expected)
 	g.no(err)
-	return q.Name
+	g.meters[x.Name] = ""
+	if x.CountsAmounts() {
+		g.meters[x.Name] = "a"
+	}
+	if x.Rate > 0 || x.Concurrency > 0 {
+		g.meters[x.Name] += "h"
+	}
+	g.wake(wake)
 }
 
 // follow gives a root the clock of the scenario's partition.
@@ -117,14 +127,8 @@ func (g *gates) deliver() {
 	entries, _, err := g.e.ReadOutbox(g.ctx, g.p, "")
 	g.no(err)
 	for _, x := range entries {
-		for _, r := range x.Released {
-			_, wake, err := g.e.ReleaseHolds(g.ctx, []engine.Released{r})
-			g.no(err)
-			g.wake(wake)
-		}
-		for _, r := range x.Refunds {
-			_, wake, err := g.e.ReleaseUsage(g.ctx, []engine.Refund{r})
-			g.no(err)
+		for _, n := range x.News {
+			_, wake := g.tell(n)
 			g.wake(wake)
 		}
 		_, err := g.e.TrimOutbox(g.ctx, g.p, []string{x.ID})
@@ -132,6 +136,24 @@ func (g *gates) deliver() {
 	}
 	g.check()
 	g.sound()
+}
+
+// tell tells a gate something. It returns whether something was freed or given back, and who is to be woken.
+func (g *gates) tell(n engine.News) (done bool, wake []engine.Waiter) {
+	g.Helper()
+	all, wake, err := g.e.SettleGates(g.ctx, []engine.News{n})
+	g.no(err)
+	return all[0], wake
+}
+
+// news is what a gate is told of an execution under an epoch.
+func news(gate string, h engine.Hold, what string) engine.News {
+	return engine.News{Gate: gate, Execution: h.Execution, Epoch: h.Epoch, What: what}
+}
+
+// refundOf is an operator's word that a gate gives back what an execution used.
+func refundOf(gate string, id flowfabric.ExecutionID) engine.News {
+	return engine.News{Gate: gate, Execution: id, What: engine.NewsAsked}
 }
 
 func (g *gates) wake(list []engine.Waiter) {
@@ -159,10 +181,29 @@ func (k *worker) grants(max int) []engine.Grant {
 	return r.Grants
 }
 
+// claimGranted claims what was granted with a claim, and tells what the gates of its routes measure.
+func (k *worker) claimGranted(number uint64, list []engine.Grant) ([]engine.Answer, []engine.Claim, error) {
+	var measured []wire.ClaimGrantedRoute
+	told := map[uint64]bool{}
+	for _, x := range list {
+		var meters []string
+		for _, gate := range k.routes[x.Route].Gates {
+			if letters := k.w.meters[gate.Name()]; letters != "" {
+				meters = append(meters, gate.Name()+"="+letters)
+			}
+		}
+		if !told[x.Route] && meters != nil {
+			measured = append(measured, wire.ClaimGrantedRoute{Route: int(x.Route), Meters: strings.Join(meters, ",")})
+		}
+		told[x.Route] = true
+	}
+	return k.w.e.ClaimGranted(k.w.ctx, k.w.p, k.session, number, list, measured)
+}
+
 // granted claims what was granted.
 func (k *worker) granted(list ...engine.Grant) []engine.Claim {
 	k.w.Helper()
-	answers, claims, err := k.w.e.ClaimGranted(k.w.ctx, k.w.p, k.session, k.number, list)
+	answers, claims, err := k.claimGranted(k.number, list)
 	k.w.no(err)
 	for _, a := range answers {
 		k.w.no(a.Err)
@@ -171,14 +212,14 @@ func (k *worker) granted(list ...engine.Grant) []engine.Claim {
 	return claims
 }
 
-// admit asks a quota for what was granted, and fails unless it admits want of it.
-func (g *gates) admit(quota string, want int, list ...engine.Grant) engine.Admitted {
+// admit asks a gate for what was granted, and fails unless it admits want of it.
+func (g *gates) admit(gate string, want int, list ...engine.Grant) engine.Admitted {
 	g.Helper()
 	holds := make([]engine.Hold, len(list))
 	for i, x := range list {
 		holds[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}
 	}
-	a, err := g.e.Admit(g.ctx, quota, g.p, list[0].Route, 10*time.Second, holds)
+	a, err := g.e.Admit(g.ctx, gate, engine.Waiter{Partition: g.p, Route: list[0].Route}, 10*time.Second, false, holds)
 	g.no(err)
 	same(g.env, "admitted", a.Count, want)
 	return a
@@ -197,23 +238,23 @@ func (g *gates) refuse(k *worker, reserved bool, span time.Duration, why string,
 }
 
 // spend reports as nobody in particular.
-func (g *gates) spend(budget, key string, amounts map[string]int64) admission.Reported {
+func (g *gates) spend(gate, key string, amounts map[string]int64) admission.Reported {
 	g.Helper()
-	r, err := g.e.ReportUsage(g.ctx, admission.Usage{Budget: budget, Key: key, Amounts: amounts})
+	r, err := g.e.ReportUsage(g.ctx, admission.Usage{Gate: gate, Key: key, Amounts: amounts})
 	g.no(err)
 	return r
 }
 
-func (g *gates) spent(budget, dimension string) int64 {
+func (g *gates) spent(gate, dimension string) int64 {
 	g.Helper()
-	b, err := g.e.ReadBudget(g.ctx, budget, 0, 0)
+	b, err := g.e.ReadGate(g.ctx, gate, 0, 0, 0)
 	g.no(err)
 	return b.Used[dimension]
 }
 
-func (g *gates) held(quota string) int {
+func (g *gates) held(gate string) int {
 	g.Helper()
-	q, err := g.e.ReadQuota(g.ctx, quota, 0, 0)
+	q, err := g.e.ReadGate(g.ctx, gate, 0, 0, 0)
 	g.no(err)
 	return q.Held
 }
@@ -226,15 +267,21 @@ func (g *gates) closings() []engine.Closing {
 	return p.Closed
 }
 
-// rooms tells which budgets have room for what was granted, in order.
-func (g *gates) rooms(x engine.Grant, budgets ...string) []bool {
+// look asks whether a gate has room for executions of a route, and has it wait if not.
+func (g *gates) look(gate string, route uint64, executions ...flowfabric.ExecutionID) engine.Admitted {
 	g.Helper()
-	rooms, err := g.e.CheckBudgets(g.ctx, g.p, x.Route, budgets)
-	g.no(err)
-	open := make([]bool, len(rooms))
-	for i, r := range rooms {
-		g.no(r.Err)
-		open[i] = r.Open
+	holds := make([]engine.Hold, len(executions))
+	for i, id := range executions {
+		holds[i] = engine.Hold{Execution: id, Epoch: 1}
 	}
-	return open
+	a, err := g.e.Admit(g.ctx, gate, engine.Waiter{Partition: g.p, Route: route}, 10*time.Second, true, holds)
+	g.no(err)
+	same(g.env, "admitted by a look", a.Count, 0)
+	return a
+}
+
+// room tells whether a gate has room.
+func (g *gates) room(gate string, route uint64) bool {
+	g.Helper()
+	return g.look(gate, route).Why == ""
 }

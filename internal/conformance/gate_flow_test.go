@@ -15,16 +15,16 @@ type gatedFlow struct {
 	*graph
 	g     *gates
 	k     *worker
-	quota string
+	slots string // a gate
 }
 
 func newGatedFlow(w *env, cap int) *gatedFlow {
 	g := newGates(w)
-	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), quota: g.quota(admission.Quota{Cap: cap})}
+	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), slots: g.gate(admission.Gate{Concurrency: cap})}
 }
 
-// gated gives a node the quota of the flow.
-func (f *gatedFlow) gated() nodeOption { return as(asking(flowfabric.QuotaGate(f.quota))) }
+// gated gives a node the gate of the flow.
+func (f *gatedFlow) gated() nodeOption { return as(asking(flowfabric.Gate(f.slots))) }
 
 // grantsBy are grants by node, of those that are named.
 func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
@@ -66,7 +66,7 @@ var gateFlowScenarios = []scenario{
 		f.g.hold(f.id.Member("c"))
 		f.g.expects(f.k, []engine.Grant{list["c"]}, denied.StaleLease)
 		f.g.unhold(f.id.Member("c"))
-		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
+		f.complete(f.g.start(f.k, 9, f.slots)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
 	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *env) {
@@ -82,27 +82,27 @@ var gateFlowScenarios = []scenario{
 		}
 		same(w, "granted", f.shown("a").State.Public, "waiting")
 		counts("granted", 1, 0, 0)
-		f.g.admit(f.quota, 1, x)
+		f.g.admit(f.slots, 1, x)
 		a := f.k.granted(x)[0]
 		same(w, "claimed", f.shown("a").State.Public, "active")
 		counts("claimed", 0, 1, 0)
 		f.complete(a, "from a")
 		f.g.deliver()
 		by := f.grantsBy("b", "c")
-		f.g.admit(f.quota, 1, by["b"])
-		refused := f.g.admit(f.quota, 0, by["c"])
-		f.g.refuse(f.k, false, refused.Retry, "quota "+f.quota+" cap", by["c"])
+		f.g.admit(f.slots, 1, by["b"])
+		refused := f.g.admit(f.slots, 0, by["c"])
+		f.g.refuse(f.k, false, refused.Retry, "gate "+f.slots+" cap", by["c"])
 		b := f.k.granted(by["b"])[0]
 		w.all("node and input", eq(b.Node, "b"), eq(string(b.Inputs["from-a"]), "from a"))
 		counts("one of two", 1, 1, 1)
 		f.complete(b, "")
 		f.g.deliver() // wakes the other
-		c := f.g.start(f.k, 9, f.quota)[0]
+		c := f.g.start(f.k, 9, f.slots)[0]
 		w.all("node and input", eq(c.Node, "c"), eq(string(c.Inputs["from-a"]), "from a"))
 		f.complete(c, "")
 		f.ends(flowfabric.FlowCompleted)
 		f.g.deliver()
-		same(w, "held", f.g.held(f.quota), 0)
+		same(w, "held", f.g.held(f.slots), 0)
 	}},
 	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *env) {
 		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
@@ -113,7 +113,7 @@ var gateFlowScenarios = []scenario{
 				f.gated()).node("paused", nil, f.gated()).
 				node("after", []string{"granted", "admitted", "claimed", "paused"}, f.gated()).submit(engine.SealClosed)
 			by := f.grantsBy("granted", "admitted", "claimed", "paused")
-			f.g.admit(f.quota, 2, by["admitted"], by["claimed"])
+			f.g.admit(f.slots, 2, by["admitted"], by["claimed"])
 			claimed := f.k.granted(by["claimed"])[0]
 			f.g.hold(f.id.Member("paused"))
 			f.abort(policy)
@@ -135,18 +135,18 @@ var gateFlowScenarios = []scenario{
 				for _, c := range append(f.k.granted(two...), claimed) {
 					f.complete(c, "")
 				}
-				f.complete(f.g.start(f.k, 9, f.quota)[0], "")
-				f.g.admit(f.quota, 1, by["granted"]) // its hold comes late, and is released
+				f.complete(f.g.start(f.k, 9, f.slots)[0], "")
+				f.g.admit(f.slots, 1, by["granted"]) // its hold comes late, and is released
 				f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session,
 					[]engine.GrantReturn{{Grant: by["granted"], Reserved: true}}, nil))
-				after := f.g.start(f.k, 9, f.quota)[0]
+				after := f.g.start(f.k, 9, f.slots)[0]
 				same(w, "the one that waited for them", after.Node, "after")
 				f.complete(after, "")
 			}
 			f.ends(flowfabric.FlowCancelled)
 			f.g.deliver()
 			if policy != flowfabric.CancelFlow {
-				same(w, string(policy)+": slots", f.g.held(f.quota), 0)
+				same(w, string(policy)+": slots", f.g.held(f.slots), 0)
 			}
 			same(w, string(policy)+": nothing to claim", len(f.k.grants(9)), 0)
 		}
@@ -159,12 +159,12 @@ var gateFlowScenarios = []scenario{
 			}
 			f.submit(engine.SealClosed)
 			list := f.k.grants(32)
-			f.g.admit(f.quota, len(list), list...)
+			f.g.admit(f.slots, len(list), list...)
 			out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll)
 			w.no(err)
 			same(w, "some are left for later", out.More, true)
 			last := list[len(list)-1:]
-			answers, claims, err := w.e.ClaimGranted(w.ctx, w.p, f.k.session, f.k.number, list)
+			answers, claims, err := f.k.claimGranted(f.k.number, list)
 			w.no(err)
 			same(w, "claimed", len(claims), 0)
 			for _, a := range answers {
@@ -175,7 +175,7 @@ var gateFlowScenarios = []scenario{
 			f.drain()
 			same(w, "cancelled", f.header().EndedAt.IsZero(), false)
 			f.g.deliver()
-			same(w, "slots", f.g.held(f.quota), 0)
+			same(w, "slots", f.g.held(f.slots), 0)
 		}},
 	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *env) {
 		f := newGatedFlow(w, 200)
@@ -185,7 +185,7 @@ var gateFlowScenarios = []scenario{
 		f.node("last", nil, f.gated()).submit(engine.SealClosed)
 		f.k.can = func(r engine.Route) bool { return r.Lane != "free" }
 		x := f.grantsBy("last")["last"]
-		f.g.admit(f.quota, 1, x)
+		f.g.admit(f.slots, 1, x)
 		out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll)
 		w.no(err)
 		same(w, "some are left for later", out.More, true)
@@ -198,14 +198,14 @@ var gateFlowScenarios = []scenario{
 		w.code(f.id.Member("last"), "T3n")
 		f.drain()
 		f.g.deliver()
-		same(w, "slots", f.g.held(f.quota), 0)
+		same(w, "slots", f.g.held(f.slots), 0)
 	}},
 	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *env) {
 		f := newGatedFlow(w, 9)
 		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end",
 			[]string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
 		by := f.grantsBy("a", "b", "c")
-		f.g.admit(f.quota, 2, by["a"], by["b"])
+		f.g.admit(f.slots, 2, by["a"], by["b"])
 		f.g.hold(f.id.Member("c"))
 		a := f.k.granted(by["a"])[0]
 		f.complete(a, "first")
@@ -213,8 +213,8 @@ var gateFlowScenarios = []scenario{
 		f.are(flowfabric.Cancelled, "b", "c")
 		f.g.expects(f.k, []engine.Grant{by["b"]}, denied.StaleLease)
 		f.g.deliver()
-		same(w, "slots", f.g.held(f.quota), 0)
-		end := f.g.start(f.k, 9, f.quota)[0]
+		same(w, "slots", f.g.held(f.slots), 0)
+		end := f.g.start(f.k, 9, f.slots)[0]
 		same(w, "input", string(end.Inputs["from-a"]), "first")
 		_, err := w.e.FailExecution(w.ctx, end.Fence, engine.Failure{Category: "x", Permanent: true})
 		w.no(err)
@@ -222,18 +222,18 @@ var gateFlowScenarios = []scenario{
 		w.replay(f.id.Member("end"), engine.Replay{})
 		f.g.deliver()
 		f.g.advance(time.Second)
-		f.complete(f.g.start(f.k, 9, f.quota)[0], "")
+		f.complete(f.g.start(f.k, 9, f.slots)[0], "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
 	{name: "a parent returns its slot while it waits for children that need the same one", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		q2 := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{
-			w.child(id, "wait", "one", asking(flowfabric.QuotaGate(q))),
-			w.child(id, "wait", "two", asking(flowfabric.QuotaGate(q)))}}
+			w.child(id, "wait", "one", asking(flowfabric.Gate(q))),
+			w.child(id, "wait", "two", asking(flowfabric.Gate(q)))}}
 		r, err := childtest.Wait(w.ctx, w.e, c.Fence, q2)
 		w.no(err)
 		same(w, "parked", r.Parked, true)

@@ -62,7 +62,7 @@ func (f *fuzzer) gate(k *worker) call {
 			[]string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
 		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
-		return call{"ff_attach", []string{proto, scope, []string{"", "", "q:c"}[f.r.IntN(3)], "set"}}
+		return call{"ff_attach", []string{proto, scope, []string{"", "", "c"}[f.r.IntN(3)], "set"}}
 	}
 	return call{"ff_open_route", []string{proto, "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
 }
@@ -75,9 +75,13 @@ func (f *fuzzer) answered(g granted) call {
 	case 1, 2:
 		return call{"ff_release_grant", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant),
 			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10),
-				strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
+				strconv.Itoa(1 + f.r.IntN(5000)), "gate a cap", "0"})}
 	}
 	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number,
 		Epoch: g.Epoch})
-	return call{"ff_claim_granted", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant))}
+	routes := []string{"0"}
+	if f.r.IntN(2) == 0 {
+		routes = []string{"1", strconv.FormatUint(g.Route, 10), "c=" + []string{"a", "h", "ah"}[f.r.IntN(3)]}
+	}
+	return call{"ff_claim_granted", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant), routes)}
 }

@@ -15,13 +15,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
-// outbox is how many notices about quotas wait to be delivered.
+// outbox is how many notices about holds wait to be delivered.
 func (g *gates) outbox() (n int) {
 	g.Helper()
 	entries, _, err := g.e.ReadOutbox(g.ctx, g.p, "")
 	g.no(err)
 	for _, x := range entries {
-		n += len(x.Released)
+		for _, about := range x.News {
+			if about.What == engine.NewsGone || about.What == engine.NewsNever {
+				n++
+			}
+		}
 	}
 	return n
 }
@@ -68,7 +72,7 @@ func grantees(list []engine.Grant) (made []flowfabric.ExecutionID) {
 // expects fails unless the answers to ClaimGranted are these errors, in order.
 func (g *gates) expects(k *worker, list []engine.Grant, want ...error) []engine.Claim {
 	g.Helper()
-	answers, claims, err := g.e.ClaimGranted(g.ctx, g.p, k.session, k.number, list)
+	answers, claims, err := k.claimGranted(k.number, list)
 	g.no(err)
 	g.check()
 	for i, a := range answers {
@@ -118,11 +122,11 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		made := w.createN(3, asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		made := w.createN(3, asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
-		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
+		g.refuse(k, false, time.Hour, "gate "+q+" cap", list...)
 		g.hold(made[0])
 		// the lane was never closed
 		same(w, "open", w.setLane("default", flowfabric.LaneActive, "").code, "ALREADY_SATISFIED")
@@ -145,8 +149,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 9})
-		for _, opts := range [][]option{{}, {asking(flowfabric.QuotaGate(q))}} {
+		q := g.gate(admission.Gate{Concurrency: 9})
+		for _, opts := range [][]option{{}, {asking(flowfabric.Gate(q))}} {
 			var want []flowfabric.ExecutionID
 			for _, n := range []int{0, 5, 9} {
 				want = append(want, w.create(append(opts, priority(n))...))
@@ -206,8 +210,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a claim that asks for no grants never gets gated work", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 9})
-		gated, free := w.create(asking(flowfabric.QuotaGate(q)), priority(9)), w.create()
+		q := g.gate(admission.Gate{Concurrency: 9})
+		gated, free := w.create(asking(flowfabric.Gate(q)), priority(9)), w.create()
 		k := w.worker("old")
 		k.one(free)
 		r := k.nothing()
@@ -228,8 +232,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a worker that serves both alternates between work with gates and without", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 99})
-		w.createN(20, asking(flowfabric.QuotaGate(q)), priority(9))
+		q := g.gate(admission.Gate{Concurrency: 99})
+		w.createN(20, asking(flowfabric.Gate(q)), priority(9))
 		w.createN(20, kind("free"))
 		k := g.asker("w1")
 		k.nothingYet()
@@ -257,8 +261,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 9})
-		w.createN(3, asking(flowfabric.QuotaGate(q)), payload([]byte("x")))
+		q := g.gate(admission.Gate{Concurrency: 9})
+		w.createN(3, asking(flowfabric.Gate(q)), payload([]byte("x")))
 		k := g.asker("w1")
 		k.nothingYet()
 		request := k.request(3)
@@ -273,7 +277,7 @@ var gateLifeScenarios = []scenario{
 		g.admit(q, 3, again.Grants...)
 		claims := k.granted(again.Grants[:2]...)
 		same(w, "claimed", len(claims), 2)
-		answers, repeated, err := w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, again.Grants[:2])
+		answers, repeated, err := k.claimGranted(k.number, again.Grants[:2])
 		w.no(err)
 		w.check()
 		w.all("claimed again", eq(answers[0].Already, true), eq(answers[1].Already, true),
@@ -288,8 +292,7 @@ var gateLifeScenarios = []scenario{
 			w.complete(c.Fence, "")
 		}
 		g.expects(k, again.Grants[:2], denied.StaleLease, denied.StaleLease)
-		answers, _, err = w.e.ClaimGranted(w.ctx, w.p, k.session, k.number,
-			[]engine.Grant{third.Grants[0], third.Grants[0]})
+		answers, _, err = k.claimGranted(k.number, []engine.Grant{third.Grants[0], third.Grants[0]})
 		w.no(err)
 		w.no(answers[0].Err)
 		w.is(answers[1].Err, flowfabric.ErrInvalidInput)
@@ -299,8 +302,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
@@ -324,9 +327,9 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 99, Window: flowfabric.Millis(time.Hour), Cap: 9})
-		made := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
-		short := w.create(asking(flowfabric.QuotaGate(q)), deadline(3*time.Second))
+		q := g.gate(admission.Gate{Rate: 99, Window: flowfabric.Millis(time.Hour), Concurrency: 9})
+		made := w.createN(4, asking(flowfabric.Gate(q)), deadline(time.Hour))
+		short := w.create(asking(flowfabric.Gate(q)), deadline(3*time.Second))
 		k := g.asker("w1")
 		list := k.grants(9)
 		sameList(w, "granted", grantees(list), append(slices.Clone(made), short)...)
@@ -352,21 +355,21 @@ var gateLifeScenarios = []scenario{
 		sameList(w, "the new priority comes first", grantees(again), made[2], made[1])
 		w.cancel(made[3])
 		g.deliver()
-		g.refuse(k, false, time.Minute, "quota "+q+" cap", again...)
+		g.refuse(k, false, time.Minute, "gate "+q+" cap", again...)
 		g.prefer(made[1], 10)
 		g.open(again[0].Route)
 		sameList(w, "while its route was closed, too", grantees(k.grants(9)), made[1], made[2])
 	}},
 	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		w.revoke(id)
 		same(w, "not yet", g.outbox(), 0)
 		states, freed := g.settle(q, engine.Hold{Execution: id, Epoch: c.Fence.Epoch})
-		w.all("held", eqList(states, "1"), eq(freed, 0))
+		w.all("held", eqList(states, "held"), eq(freed, 0))
 		w.settleTime()
 		w.settleTime()
 		same(w, "once", g.outbox(), 1)
@@ -375,7 +378,7 @@ var gateLifeScenarios = []scenario{
 		w.cancel(id) // A1, taken for good
 		same(w, "once", g.outbox(), 1)
 		g.deliver()
-		id = w.create(asking(flowfabric.QuotaGate(q)))
+		id = w.create(asking(flowfabric.Gate(q)))
 		g.start(k, 1, q)
 		w.revoke(id)
 		w.cancel(id) // before the tick
@@ -386,8 +389,8 @@ var gateLifeScenarios = []scenario{
 	{name: "a replayed execution asks its gates again", run: func(w *env) {
 		g := newGates(w)
 		w.seed()
-		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
+		b, q := g.budget(nil), g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(b), flowfabric.Gate(q)))
 		k := g.asker("w1")
 		ends := []func(engine.Claim){
 			func(c engine.Claim) { w.complete(c.Fence, "r") },
@@ -407,7 +410,7 @@ var gateLifeScenarios = []scenario{
 			w.code(id, "R1p")
 			list := k.grants(1)
 			w.code(id, "G1p")
-			sameList(w, "room", g.rooms(list[0], b), true)
+			same(w, "room", g.room(b, list[0].Route), true)
 			g.admit(q, 1, list...)
 			c = k.granted(list...)[0]
 			w.all("claimed", eq(c.Type, flowfabric.AttemptReplay), eq(c.Fence.Attempt, uint32(i+2)),
@@ -417,8 +420,8 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(q)))
 		route := g.asker("w0").grants(1)[0].Route
 		steps := map[string]func(){
 			"pause": func() { w.setLane("default", flowfabric.LanePaused, "") },
@@ -457,18 +460,18 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		id := w.create(asking(flowfabric.QuotaGate(q)), retention(time.Second))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		id := w.create(asking(flowfabric.Gate(q)), retention(time.Second))
 		k := g.asker("w1")
 		list := k.grants(1)
-		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
+		g.refuse(k, false, time.Hour, "gate "+q+" cap", list...)
 		w.cancel(id)
 		same(w, "closed", len(g.closings()), 1)
 		g.advance(2 * time.Second)
 		w.settleTime()
 		w.all("purged", eq(w.exists(id), false), eq(len(g.closings()), 0), eq(len(w.hash(w.k.Closings())), 0))
 		g.open(list[0].Route) // who is woken too late finds nothing
-		again := w.create(asking(flowfabric.QuotaGate(q)))
+		again := w.create(asking(flowfabric.Gate(q)))
 		next := g.asker("w2").grants(1)
 		w.all("a new route, open", eqList(grantees(next), again), eq(next[0].Route > list[0].Route, true))
 		w.cancel(again)
@@ -480,7 +483,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a session with grants cannot close until they are returned", run: func(w *env) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
+		id := w.create(asking(flowfabric.Gate(g.gate(admission.Gate{Concurrency: 1}))))
 		k := g.asker("w1")
 		list := k.grants(1)
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
@@ -509,26 +512,26 @@ var gateLifeScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))
-		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(time.Hour), Cap: 1})
-		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "set")
+		q := g.gate(admission.Gate{Rate: 1, Window: flowfabric.Millis(time.Hour), Concurrency: 1})
+		w.must("ff_attach", proto, "n\x1fdefault", b+","+q, "set")
 		w.create()
-		w.create(asking(flowfabric.QuotaGate(q)))
+		w.create(asking(flowfabric.Gate(q)))
 		w.worker("old").nothing()
 		k := g.asker("w1")
 		list := k.grants(9)
 		w.all("one route", eq(len(list), 2), eq(list[0].Route, list[1].Route),
-			eqList(k.routes[list[0].Route].Gates, flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
-		sameList(w, "no room", g.rooms(list[0], b), false)
+			eqList(k.routes[list[0].Route].Gates, flowfabric.Gate(b), flowfabric.Gate(q)))
+		same(w, "room", g.room(b, list[0].Route), false)
 		held, spent, breaches := g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches
 		same(w, "admitted all the same, as by one who asks in another order", g.admit(q, 1, list...).Why, "rate")
-		g.refuse(k, true, time.Minute, "budget "+b+" tokens 100 100", list...)
+		g.refuse(k, true, time.Minute, "gate "+b+" amount tokens 100 100", list...)
 		g.deliver()
 		w.all("every counter", eq(g.holds(q), held), eq(g.spent(b, "tokens"), spent),
 			eq(g.record(b).HardBreaches, breaches))
 		w.must("ff_attach", proto, "n\x1fdefault", "", "set")
 		w.worker("old").one(w.create())
 		list = k.grants(9) // the start that did not happen woke them
-		w.all("what was created keeps its gates", eq(len(list), 2), eqList(g.rooms(list[0], b), false))
+		w.all("what was created keeps its gates", eq(len(list), 2), eq(g.room(b, list[0].Route), false))
 	}},
 }
 

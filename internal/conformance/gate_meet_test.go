@@ -16,7 +16,8 @@ var (
 			"0", "1", "0", "32"}}
 	}}
 	claimsGranted = move{name: "claim granted", call: func(a *actor) call {
-		return call{"ff_claim_granted", slices.Concat([]string{proto, a.session(), "1"}, a.granted())}
+		return call{"ff_claim_granted", slices.Concat([]string{proto, a.session(), "1"}, a.granted(),
+			[]string{"1", "1", "q=h"})}
 	}}
 	returns = move{name: "return", call: func(a *actor) call {
 		return call{"ff_release_grant",
@@ -24,7 +25,7 @@ var (
 	}}
 	refuses = move{name: "refuse", call: func(a *actor) call {
 		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(),
-			[]string{"1", "1", "1", "4000", "quota q cap", "0"})}
+			[]string{"1", "1", "1", "4000", "gate q cap", "0"})}
 	}}
 	opens   = move{name: "open", call: func(*actor) call { return call{"ff_open_route", []string{proto, "1", "1"}} }}
 	pauses  = operating("ff_hold_execution", "1")
@@ -32,11 +33,11 @@ var (
 )
 
 var gateMeetings = []meeting{
-	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1,
+	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.Gate("q"))}, 1,
 		[3][4]move{
 			{asks, claimsGranted, completes, asks}, {asks, returns, asks, claimsGranted},
 			{passes(5 * time.Second), ticks, passes(ttl), ticks}}},
-	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1,
+	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.Gate("q"))}, 1,
 		[3][4]move{
 			{asks, claimsGranted, releases, asks}, {asks, refuses, opens, claimsGranted},
 			{pauses, unpause, pauses, cancels}}},

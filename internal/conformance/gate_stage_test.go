@@ -15,19 +15,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// Functions that are called where budgets are, and where quotas are. All others concern a partition of executions.
-var (
-	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage",
-		"ff_adjust_budget", "ff_reset_budget", "ff_release_usage", "ff_check_budgets", "ff_read_budget",
-		"ff_list_gates"}
-	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_settle_holds", "ff_read_quota"}
-)
+// gateFunctions are called where gates are. All others concern a partition of executions.
+var gateFunctions = []string{"ff_put_gate", "ff_remove_gate", "ff_spend", "ff_reserve", "ff_change_usage",
+	"ff_settle_gates",
+	"ff_admit", "ff_read_gate", "ff_list_gates"}
 
-// beside makes the partitions of budgets and of quotas that have the number of the scenario's own, empty. Until the
-// next reset, whatever looks at the scenario's keyspace looks at them too.
+// beside makes the partition of gates that has the number of the scenario's own, empty. Until the next reset, whatever
+// looks at the scenario's keyspace looks at it too.
 func (w *env) beside() {
 	w.Helper()
-	w.roots = []string{keys.BudgetRoot(w.p), keys.QuotaRoot(w.p)}
+	w.roots = []string{keys.GateRoot(w.p)}
 	w.clear(w.roots...)
 	for _, root := range w.roots {
 		same(w, "booted", w.fcallOn([]string{root}, "ff_boot", proto).code, "OK")
@@ -56,11 +53,8 @@ func (w *env) clear(roots ...string) {
 
 // seat is the root on which a function is called.
 func (w *env) seat(name string) string {
-	switch {
-	case slices.Contains(budgetFunctions, name):
-		return keys.BudgetRoot(w.p)
-	case slices.Contains(quotaFunctions, name):
-		return keys.QuotaRoot(w.p)
+	if slices.Contains(gateFunctions, name) {
+		return keys.GateRoot(w.p)
 	}
 	return string(w.k)
 }
@@ -90,8 +84,7 @@ for i = 1, #all do
 end
 return out`
 
-// elsewhere is the text of the partitions of budgets and quotas that belong to the scenario, without facts of the
-// given beginnings.
+// elsewhere is the text of the partitions of gates that belong to the scenario, without facts of the given beginnings.
 func (w *env) elsewhere(without ...string) string {
 	w.Helper()
 	var b strings.Builder
@@ -117,36 +110,37 @@ func (w *env) told(root string, without ...string) string {
 	return b.String()
 }
 
-// gateName is a name for a budget or a quota that lives in the partition with the number of the scenario's own.
+// gateName is a name for a gate that lives in the partition with the number of the scenario's own. It is as
+// long in each, as what is recorded of arguments needs.
 func (w *env) gateName(prefix string) string {
-	for i := 0; ; i++ {
+	for i := 100; ; i++ {
 		if name := prefix + strconv.Itoa(i); ids.GatePartition(name, partitions) == w.p {
 			return name
 		}
 	}
 }
 
-// stagedGates is what there is of budgets and quotas, and of executions that ask them, each in another state.
+// stagedGates is what there is of gates, and of executions that ask them, each in another state.
 type stagedGates struct {
-	budget, spent, quota string // a budget with room and one without; a quota with one slot of two taken
-	worker               *worker
-	granted, active      engine.Grant           // of the worker
-	paused, waiting      flowfabric.ExecutionID // by an operator; in a route without gates
-	spender              flowfabric.ExecutionID // who reported to both budgets
-	closed               uint64                 // a route with something to do
-	outbox               []string               // entries
+	room, spent, slots string // counts amounts and has room, or has none; has one slot of two taken
+	worker             *worker
+	granted, active    engine.Grant           // of the worker
+	paused, waiting    flowfabric.ExecutionID // by an operator; in a route without gates
+	spender            flowfabric.ExecutionID // who reported to two of them
+	closed             uint64                 // a route with something to do
+	outbox             []string               // entries
 }
 
 // stageGates makes them.
 func (w *env) stageGates() stagedGates {
 	w.Helper()
 	w.beside()
-	s := stagedGates{budget: w.gateName("room"), spent: w.gateName("spent"), quota: w.gateName("quota")}
-	w.must("ff_put_budget", putBudget(s.budget, "", "0", "failed", "tokens", "100", "80")...)
-	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
-	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0")
+	s := stagedGates{room: w.gateName("room"), spent: w.gateName("spent"), slots: w.gateName("slots")}
+	w.must("ff_put_gate", putGate(s.room, "", "0", "failed", "tokens", "100", "80")...)
+	w.must("ff_put_gate", putGate(s.spent, "", "0", "", "tokens", "5", "0")...)
+	w.must("ff_put_gate", putStarts(s.slots, "", "", "10", "60000", "2", "0")...)
 	asks := func(name string) []option {
-		return []option{kind(name), asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
+		return []option{kind(name), asking(flowfabric.Gate(s.room), flowfabric.Gate(s.slots))}
 	}
 	s.worker = w.worker("g1")
 	s.worker.session = "g1~fixed"
@@ -161,10 +155,13 @@ func (w *env) stageGates() stagedGates {
 	})].Fence, "").Err)
 	s.active = list[slices.IndexFunc(list, func(g engine.Grant) bool { return g.Execution == active })]
 	s.spender = active
-	w.must("ff_admit", proto, s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
-	w.must("ff_report_usage", proto, s.budget, spenderText(active), "0", "0", "first", "1", "tokens", "40")
-	w.must("ff_report_usage", proto, s.spent, spenderText(active), "0", "0", "first", "1", "tokens", "5")
-	w.must("ff_report_usage", proto, s.spent, spenderText(active), "3", "1", "", "1", "pages", "7")
+	w.must("ff_admit", proto, s.slots, strconv.Itoa(int(w.p)), "1", "10000", "0", "1", holdText(s.active))
+	w.must("ff_spend", proto, s.room, "report", spenderText(active), "0", "0", "first", "1", "tokens", "40")
+	w.must("ff_spend", proto, s.spent, "report", spenderText(active), "0", "0", "first", "1", "tokens", "5")
+	w.must("ff_spend", proto, s.spent, "report", spenderText(active), "3", "1", "", "1", "pages", "7")
+	for _, number := range []string{"1", "3", "4"} {
+		w.must("ff_reserve", reserving(s.room, "reserve", active, "9", number, "tokens", "5")...)
+	}
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
 	w.create(asks("gated")...)
@@ -176,7 +173,7 @@ func (w *env) stageGates() stagedGates {
 	back := other.grants(1)
 	s.closed = back[0].Route
 	w.no(w.e.ReleaseGrants(w.ctx, w.p, other.session, []engine.GrantReturn{{Grant: back[0], Reserved: true}},
-		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "quota " + s.quota + " cap"}}))
+		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "gate " + s.slots + " cap"}}))
 	s.paused = w.create(kind("paused"))
 	_, err := w.e.HoldExecution(w.ctx, s.paused)
 	w.no(err)
@@ -184,15 +181,27 @@ func (w *env) stageGates() stagedGates {
 	for _, x := range w.dump().Outbox {
 		s.outbox = append(s.outbox, x.ID)
 	}
-	w.must("ff_attach", protoOf("me", ""), "t\x1fapp.tenant\x1facme", "b:"+s.budget, "set")
+	w.must("ff_attach", protoOf("me", ""), "t\x1fapp.tenant\x1facme", s.room, "set")
 	w.check()
 	return s
 }
 
-// putBudget is the wire form of a budget with one dimension.
-func putBudget(name, expected, interval, refund, dimension, hard, soft string) []string {
-	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "1",
-		dimension, hard, soft}
+// putGate is the wire form of a gate that counts one dimension.
+func putGate(name, expected, interval, refund, dimension, hard, soft string) []string {
+	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "0",
+		"0", "0", "0", "", "1", dimension, hard, soft}
+}
+
+// putStarts is the wire form of a gate that counts starts and slots.
+func putStarts(name, expected, scope, rate, window, concurrency, jitter string) []string {
+	return []string{proto, name, expected, scope, "strict", "reject", "allow", "0", "0", "", rate, window, concurrency,
+		jitter, "", "0"}
+}
+
+// reserving is the wire form of a call about a reservation.
+func reserving(gate, how string, id flowfabric.ExecutionID, epoch, number string, amounts ...string) []string {
+	return append([]string{proto, gate, how, spenderText(id), epoch, number, "", "0", "0", "0", "0", "",
+		strconv.Itoa(len(amounts) / 2)}, amounts...)
 }
 
 // spenderText is the wire form of an execution that reports.
@@ -208,40 +217,48 @@ func grantArgs(g engine.Grant) []string {
 	return []string{ids.UUID(g.Execution).String(), strconv.FormatUint(g.Epoch, 10)}
 }
 
-// gateCalls is a good call of every function about budgets, quotas and those who ask them.
+// gateCalls is a good call of every function about gates and those who ask them.
 func (w *env) gateCalls(s stagedGates) []call {
 	w.Helper()
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
+	epoch := strconv.FormatUint(s.active.Epoch, 10)
 	back := slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted),
 		[]string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
-			"quota " + s.quota + " cap", "0"})
+			"gate " + s.slots + " cap", "0"})
 	return []call{
-		{"ff_put_budget", putBudget(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
-		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
-		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
-		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
-		{"ff_undo_usage", []string{proto, s.spent, spenderText(s.spender), "3", "1", ""}},
-		{"ff_adjust_budget", []string{proto, s.budget, uuid.NewString(), "1", "tokens", "-5"}},
-		{"ff_reset_budget", []string{proto, s.budget, "1", uuid.NewString()}},
-		{"ff_release_usage", []string{proto, "1", s.budget, spenderText(s.spender), "asked", "0"}},
-		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", ids.UUID(s.spender).String()}},
-		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
-		{"ff_list_gates", []string{proto, "budgets", "", "10"}},
-		{"ff_remove_budget", []string{proto, s.budget}},
-		{"ff_put_quota", []string{proto, w.gateName("further"), "", "for tests", "10", "60000", "2", "1000"}},
-		{"ff_put_quota", []string{proto, s.quota, "1", "", "20", "60000", "2", "0"}},
-		{"ff_admit", []string{proto, s.quota, p, closed, "10000", "1", holdText(s.granted)}},
-		{"ff_settle_holds", []string{proto, "1", s.quota, holdText(s.active), "2"}},
-		{"ff_settle_holds", []string{proto, "1", s.quota, holdText(s.active), "1"}},
-		{"ff_read_quota", []string{proto, s.quota, "10", "10"}},
-		{"ff_remove_quota", []string{proto, s.quota}},
-		{"ff_claim_granted", slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted))},
+		{"ff_put_gate", putGate(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
+		{"ff_put_gate", putGate(s.room, "1", "60000", "", "tokens", "200", "80")},
+		{"ff_spend", []string{proto, s.room, "report", spenderText(s.spender), "0", "0", "second", "1", "tokens",
+			"45"}},
+		{"ff_spend", []string{proto, s.room, "report", spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
+		{"ff_spend", []string{proto, s.spent, "undo", spenderText(s.spender), "3", "1", "", "0"}},
+		{"ff_reserve", reserving(s.room, "reserve", s.spender, "9", "2", "tokens", "5")},
+		{"ff_reserve", reserving(s.room, "settle", s.spender, "9", "1", "tokens", "2")},
+		{"ff_reserve", reserving(s.room, "release", s.spender, "9", "3")},
+		{"ff_reserve", reserving(s.room, "resolve", s.spender, "9", "4")},
+		{"ff_change_usage", []string{proto, s.room, uuid.NewString(), "adjust", "1", "tokens", "-5"}},
+		{"ff_change_usage", []string{proto, s.room, uuid.NewString(), "reset", "0"}},
+		{"ff_settle_gates", []string{proto, "1", s.room, spenderText(s.spender), "0", "0", "asked"}},
+		{"ff_settle_gates", []string{proto, "2", s.slots, spenderText(s.spender), epoch, "0", "held", s.slots,
+			spenderText(s.spender), epoch, "0", "gone"}},
+		{"ff_admit", []string{proto, s.spent, p, closed, "10000", "1", "1", holdText(s.granted)}},
+		{"ff_read_gate", []string{proto, s.room, "10", "10", "10"}},
+		{"ff_list_gates", []string{proto, "", "10"}},
+		{"ff_remove_gate", []string{proto, s.room}},
+		{"ff_put_gate", putStarts(w.gateName("further"), "", "for tests", "10", "60000", "2", "1000")},
+		{"ff_put_gate", putStarts(s.slots, "1", "", "20", "60000", "2", "0")},
+		{"ff_admit", []string{proto, s.slots, p, closed, "10000", "0", "1", holdText(s.granted)}},
+		{"ff_settle_gates", []string{proto, "1", s.slots, spenderText(s.spender), epoch, "0", "never"}},
+		{"ff_settle_gates", []string{proto, "1", s.slots, spenderText(s.spender), epoch, "0", "held"}},
+		{"ff_remove_gate", []string{proto, s.slots}},
+		{"ff_claim_granted", slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted),
+			[]string{"1", strconv.FormatUint(s.granted.Route, 10), s.room + "=ah," + s.slots + "=h"})},
 		{"ff_release_grant", back},
 		{"ff_open_route", []string{proto, "1", closed}},
 		{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(s.granted))},
 		{"ff_read_outbox", []string{proto, ""}},
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
-		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "set"}},
+		{"ff_attach", []string{proto, "n\x1felsewhere", s.room + "," + s.slots, "set"}},
 		{"ff_read_gates", []string{proto}},
 		{"ff_hold_execution", []string{proto, ids.UUID(s.waiting).String(), "1"}},
 		{"ff_hold_execution", []string{proto, ids.UUID(s.paused).String(), "0"}},

@@ -15,9 +15,9 @@ import (
 var gateScenarios = []scenario{
 	{name: "a slot is returned when its execution completes", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 2})
+		q := g.gate(admission.Gate{Concurrency: 2})
 		for range 3 {
-			w.create(asking(flowfabric.QuotaGate(q)))
+			w.create(asking(flowfabric.Gate(q)))
 		}
 		k := g.asker("w1")
 		list := k.grants(10)
@@ -40,7 +40,7 @@ var gateScenarios = []scenario{
 	}},
 	{name: "a grant returns to the queue when its time or its session ends", run: func(w *env) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
+		id := w.create(asking(flowfabric.Gate(g.gate(admission.Gate{Concurrency: 1}))))
 		k := g.asker("w1")
 		same(w, "granted", len(k.grants(5)), 1)
 		w.code(id, "G1f")
@@ -68,25 +68,22 @@ var gateScenarios = []scenario{
 	}},
 	{name: "an exhausted budget closes the route until its reset", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
+		b := g.budget(func(b *admission.Gate) { b.Reset = flowfabric.Millis(time.Minute) })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
-		w.create(asking(flowfabric.BudgetGate(b)))
+		w.create(asking(flowfabric.Gate(b)))
 		k := g.asker("w1")
 		list := k.grants(5)
-		rooms, err := w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
-		w.no(err)
-		w.all("room", eq(rooms[0].Open, false), eq(rooms[0].Dimension, "tokens"), eq(rooms[0].Used, 100),
-			eq(rooms[0].Limit, 100))
-		g.refuse(k, false, rooms[0].Left, "b "+b+" tokens 100/100", list...)
+		a := g.look(b, list[0].Route)
+		w.all("room", eq(a.Why, "amount"), eq(a.Dimension, "tokens"), eq(a.Used, 100), eq(a.Limit, 100),
+			eq(a.Retry, 30*time.Second))
+		g.refuse(k, false, time.Minute, "gate "+b+" amount tokens 100 100", list...)
 		same(w, "closed", len(k.grants(5)), 0)
 		g.advance(time.Minute + time.Millisecond)
 		w.tick()
 		k = g.asker("w1")
 		list = k.grants(5)
 		same(w, "granted", len(list), 1)
-		rooms, err = w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
-		w.no(err)
-		same(w, "open", rooms[0].Open, true)
+		same(w, "open", g.room(b, list[0].Route), true)
 		k.granted(list...)
 	}},
 	{name: "an operator holds and unholds a waiting execution", run: func(w *env) {
@@ -109,10 +106,10 @@ var gateScenarios = []scenario{
 	}},
 	{name: "work that is created in a scope gets the gates of the scope", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
+		q := g.gate(admission.Gate{Concurrency: 1})
 		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "set") }
-		attach("n\x1fdefault", "q:"+q)
-		attach("t\x1fapp.tenant\x1facme", "b:acme")
+		attach("n\x1fdefault", q)
+		attach("t\x1fapp.tenant\x1facme", "acme")
 		w.create()
 		w.create(tags(map[string]string{"app.tenant": "acme"}))
 		w.create(tags(map[string]string{"app.tenant": "other"}))
@@ -121,7 +118,7 @@ var gateScenarios = []scenario{
 		for _, x := range k.grants(10) {
 			got[fmt.Sprint(k.routes[x.Route].Gates)]++
 		}
-		sameDeep(w, "routes", got, map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2})
+		sameDeep(w, "routes", got, map[string]int{"[gate acme gate " + q + "]": 1, "[gate " + q + "]": 2})
 	}},
 	{name: "namespaces share a lane by weight", run: func(w *env) {
 		for range 30 {

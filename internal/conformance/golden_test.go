@@ -283,7 +283,7 @@ func (w *env) goldenCall(name string, x placed) call {
 		return call{"ff_claim_next", granting(claimArgs(k.request(1)))}
 	case "claim what is granted":
 		session, grant := x.asking(f)
-		return call{"ff_claim_granted", slices.Concat([]string{proto, session, "1"}, grantArgs(grant))}
+		return call{"ff_claim_granted", slices.Concat([]string{proto, session, "1"}, grantArgs(grant), []string{"0"})}
 	case "return the grant":
 		session, grant := x.asking(f)
 		return call{"ff_release_grant",

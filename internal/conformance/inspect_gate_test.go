@@ -38,7 +38,7 @@ var inspectGateScenarios = []scenario{
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
 		w.all("paused", eq(x.Code, "R4f"), eq(x.State.Public, "waiting"), eq(x.Since.UnixMilli(), x.Score),
-			eqList(x.Route.Gates, flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("openai")))
+			eqList(x.Route.Gates, flowfabric.Gate("acme"), flowfabric.Gate("openai")))
 		held := list(engine.IndexActive, s.worker.session)
 		w.all("held", eq(held[s.granted].Code, "G1f"), eq(held[s.active].Code, "A1"))
 		waiting := list(engine.IndexWaiting, s.route)

@@ -424,7 +424,7 @@ func (w *env) finishAll(leaf *node) {
 	}
 }
 
-// save reads every key of the partition, and of those of budgets and quotas that belong to the scenario, as the
+// save reads every key of the partition, and of those of gates that belong to the scenario, as the
 // server stores it.
 func (w *env) save() []saved {
 	w.Helper()

@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
@@ -20,7 +19,7 @@ var spendScenarios = []scenario{
 		g, id := newGates(w), mint.ID(w.p)
 		b := g.budget(nil)
 		report := func(epoch, sequence uint64, n int64) admission.Usage {
-			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence,
+			u := admission.Usage{Gate: b, Execution: id, Epoch: epoch, Sequence: sequence,
 				Amounts: map[string]int64{"tokens": n, "calls": 1}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
@@ -46,23 +45,23 @@ var spendScenarios = []scenario{
 		third := report(5, 4, 60)
 		undo(report(4, 9, 0), false, 100) // late
 		undo(third, true, 40)
-		record, err := w.e.ReadBudget(w.ctx, b, 10, 0)
+		record, err := w.e.ReadGate(w.ctx, b, 10, 0, 0)
 		w.no(err)
 		sameDeep(w, "ledger", record.Spenders[0].Used, map[string]int64{"calls": 2, "tokens": 40})
 		missing := third
-		missing.Budget += "x"
+		missing.Gate += "x"
 		_, _, err = w.e.UndoUsage(w.ctx, missing)
-		w.is(err, denied.NoBudget)
-		missing.Budget = b
+		w.is(err, denied.NoGate)
+		missing.Gate = b
 		missing.Execution = mint.ID(w.p)
 		undo(missing, false, 40)
 	}},
 	{name: "a keyed spend counts once for its execution, and again after it was undone", run: func(w *env) {
 		g, id := newGates(w), mint.ID(w.p)
-		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
+		b := g.budget(func(b *admission.Gate) { b.StrictDimensions = true })
 		report := func(id flowfabric.ExecutionID, epoch, sequence uint64, n int64, more ...string) (admission.Usage,
 			admission.Reported, error) {
-			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Key: "k",
+			u := admission.Usage{Gate: b, Execution: id, Epoch: epoch, Sequence: sequence, Key: "k",
 				Amounts: map[string]int64{"tokens": n}}
 			for _, dim := range more {
 				u.Amounts[dim] = 1
@@ -98,20 +97,18 @@ var spendScenarios = []scenario{
 	}},
 	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *env) {
 		g, id := newGates(w), mint.ID(w.p)
-		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
+		b := g.budget(func(b *admission.Gate) { b.Reset = flowfabric.Millis(time.Minute) })
 		report := func(sequence uint64) admission.Usage {
-			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+			u := admission.Usage{Gate: b, Execution: id, Epoch: 5, Sequence: sequence,
 				Amounts: map[string]int64{"tokens": 40}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
 			return u
 		}
 		u := report(1)
-		_, _, err := w.e.ReleaseUsage(w.ctx,
-			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
-		w.no(err)
+		g.tell(refundOf(b, id))
 		g.spend(b, "other", map[string]int64{"tokens": 25})
-		_, _, err = w.e.UndoUsage(w.ctx, u)
+		_, _, err := w.e.UndoUsage(w.ctx, u)
 		w.no(err)
 		same(w, "used after a refund", g.spent(b, "tokens"), 25)
 		u = report(2)
@@ -123,12 +120,10 @@ var spendScenarios = []scenario{
 		same(w, "used in the next period", g.spent(b, "tokens"), 25)
 
 		u = report(3)
-		_, _, err = w.e.ReleaseUsage(w.ctx,
-			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
-		w.no(err)
+		g.tell(refundOf(b, id))
 		own := func(key string) {
 			w.Helper()
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(20)})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Gate: b, Execution: id, Key: key, Amounts: tokens(20)})
 			w.no(err)
 		}
 		keep := func(what string, u admission.Usage, used int64) {
@@ -144,16 +139,14 @@ var spendScenarios = []scenario{
 		own("in-the-next-period")
 		keep("what came in the next period", u, 20)
 	}},
-	{name: "undoing a report wakes the routes that wait for the budget", run: func(w *env) {
+	{name: "undoing a report wakes the routes that wait for the gate", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		u := admission.Usage{Budget: b, Execution: mint.ID(w.p), Epoch: 5, Sequence: 1,
+		u := admission.Usage{Gate: b, Execution: mint.ID(w.p), Epoch: 5, Sequence: 1,
 			Amounts: map[string]int64{"tokens": 100}}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
-		rooms, err := w.e.CheckBudgets(w.ctx, w.p, 3, []string{b})
-		w.no(err)
-		same(w, "room", rooms[0].Open, false)
+		same(w, "room", g.room(b, 3), false)
 		_, wake, err := w.e.UndoUsage(w.ctx, u)
 		w.no(err)
 		sameList(w, "wake", wake, engine.Waiter{Partition: w.p, Route: 3})
@@ -161,13 +154,13 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a ledger belongs to the partition and UUID of an execution, in one exact spelling", run: func(w *env) {
 		g, id := newGates(w), mint.ID(3)
-		b := g.budget(func(b *admission.Budget) {
+		b := g.budget(func(b *admission.Gate) {
 			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
 		})
 		twin := mint.Join(65535, ids.UUID(id))
 		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
 			_, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
+				admission.Usage{Gate: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
 		}
 		spent := map[flowfabric.ExecutionID]int64{}
@@ -175,21 +168,19 @@ var spendScenarios = []scenario{
 			spent[s.Execution] = s.Used["tokens"]
 		}
 		w.all("spenders", eq(len(spent), 2), eq(spent[id], 40), eq(spent[twin], 41))
-		given, _, err := w.e.ReleaseUsage(w.ctx,
-			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
-		w.no(err)
-		w.all("given back", eqList(given, true), eq(g.spent(b, "tokens"), 41))
+		given, _ := g.tell(refundOf(b, id))
+		w.all("given back", eq(given, true), eq(g.spent(b, "tokens"), 41))
 		log := g.record(b).Audit
 		same(w, "audit log", log[len(log)-1].Detail, id.String()+" asked tokens=40")
 		same(w, "warned of", slices.ContainsFunc(log, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
-		name, root := ids.UUID(id).String(), string(g.budgetRoot(b))
+		name, root := ids.UUID(id).String(), string(g.gateRoot(b))
 		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name,
 			"3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
-			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"},
-				{"ff_undo_usage", proto, b, who, "5", "1", ""},
-				{"ff_release_usage", proto, "1", b, who, "asked", "0"}} {
+			for _, c := range [][]string{{"ff_spend", proto, b, "report", who, "0", "0", "k", "1", "tokens", "1"},
+				{"ff_spend", proto, b, "undo", who, "5", "1", "", "0"},
+				{"ff_settle_gates", proto, "1", b, who, "0", "0", "asked"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}
 		}
@@ -201,7 +192,7 @@ var spendScenarios = []scenario{
 		report := func(what string, epoch uint64, replayed, late bool, spent int64) {
 			w.Helper()
 			r, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
+				admission.Usage{Gate: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
 			w.no(err)
 			w.all(what, eq(r.Replayed, replayed), eq(r.Late, late), eq(g.spent(b, "tokens"), spent))
 		}
@@ -216,27 +207,27 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a late refund for an earlier attempt does not refund what the replay spent", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
+		b := g.budget(func(b *admission.Gate) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
-		id := w.create(asking(flowfabric.BudgetGate(b)))
+		id := w.create(asking(flowfabric.Gate(b)))
 		run := func(n int64) flowfabric.Fence {
 			w.Helper()
 			f := k.granted(k.grants(1)...)[0].Fence
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1,
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Gate: b, Execution: id, Epoch: f.Epoch, Sequence: 1,
 				Amounts: tokens(n)})
 			w.no(err)
 			return f
 		}
-		fail := func(f flowfabric.Fence) []engine.Refund {
+		fail := func(f flowfabric.Fence) engine.News {
 			w.Helper()
 			_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "broken", Permanent: true})
 			w.no(err)
 			entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 			w.no(err)
-			sameList(w, "told", entries[0].Refunds,
-				engine.Refund{Budget: b, Execution: id, Outcome: "failed", Epoch: f.Epoch})
+			ended := engine.News{Gate: b, Execution: id, What: "failed", Epoch: f.Epoch}
+			sameList(w, "told", entries[0].News, ended)
 			g.deliver()
-			return entries[0].Refunds
+			return ended
 		}
 		told := fail(run(10))
 		same(w, "given back", g.spent(b, "tokens"), 0)
@@ -244,26 +235,25 @@ var spendScenarios = []scenario{
 		_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: mint.UUID()})
 		w.no(err)
 		f := run(50)
-		again, wake, err := w.e.ReleaseUsage(w.ctx, told)
-		w.no(err)
-		w.all("told again", eqList(again, false), eqList(wake), eq(g.spent(b, "tokens"), 50))
+		again, wake := g.tell(told)
+		w.all("told again", eq(again, false), eqList(wake), eq(g.spent(b, "tokens"), 50))
 		fail(f)
 		same(w, "the replay's own end", g.spent(b, "tokens"), 0)
 	}},
 	{name: "a ledger outlives its execution's purge by half an hour, for late reports and refunds", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
+		b := g.budget(func(b *admission.Gate) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
-		id := w.create(asking(flowfabric.BudgetGate(b)))
+		id := w.create(asking(flowfabric.Gate(b)))
 		f := k.granted(k.grants(1)...)[0].Fence
 		report := func(sequence uint64, n int64) admission.Reported {
 			w.Helper()
 			r, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
+				admission.Usage{Gate: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
 			w.no(err)
 			return r
 		}
-		ledger := keys.Partition(g.budgetRoot(b)).Ledger(b, strconv.Itoa(int(id.Partition()))+"."+ids.UUID(id).String())
+		ledger := g.gateRoot(b).Ledger(b, strconv.Itoa(int(id.Partition()))+"."+ids.UUID(id).String())
 		left := func() time.Duration {
 			w.Helper()
 			ms, err := w.do("PTTL", ledger).AsInt64()
@@ -278,8 +268,8 @@ var spendScenarios = []scenario{
 		w.no(err)
 		entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 		w.no(err)
-		sameList(w, "told", entries[len(entries)-1].Refunds,
-			engine.Refund{Budget: b, Execution: id, Outcome: engine.RefundPurged})
+		sameList(w, "told", entries[len(entries)-1].News,
+			engine.News{Gate: b, Execution: id, What: engine.NewsPurged})
 		g.deliver()
 		w.all("counted still, by nobody who is there", eq(g.spent(b, "tokens"), 10), eq(len(g.record(b).Spenders), 0))
 		same(w, "soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
@@ -290,27 +280,25 @@ var spendScenarios = []scenario{
 		same(w, "still soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
 		refund := func(outcome string) bool {
 			w.Helper()
-			given, _, err := w.e.ReleaseUsage(w.ctx,
-				[]engine.Refund{{Budget: b, Execution: id, Outcome: outcome}})
-			w.no(err)
-			return given[0]
+			given, _ := g.tell(engine.News{Gate: b, Execution: id, What: outcome})
+			return given
 		}
 		g.advance(20 * time.Minute)
-		same(w, "told of the purge again", refund(engine.RefundPurged), false)
+		same(w, "told of the purge again", refund(engine.NewsPurged), false)
 		w.all("a refund that was under way", eq(refund("failed"), true), eq(g.spent(b, "tokens"), 0))
 		report(3, 7)
 		g.advance(9 * time.Minute)
 		same(w, "kept still", report(3, 7).Replayed, true)
 		g.advance(time.Minute)
-		w.all("forgotten", eq(refund(engine.RefundAsked), false), eq(g.spent(b, "tokens"), 7))
+		w.all("forgotten", eq(refund(engine.NewsAsked), false), eq(g.spent(b, "tokens"), 7))
 		same(w, "another of this id", report(1, 1).Replayed, false)
 		w.all("is a spender", eq(len(g.record(b).Spenders), 1), eq(left() > 6*24*time.Hour, true))
 		w.check()
 		g.sound()
 	}},
-	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
+	{name: "a gate counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
 		g, id := newGates(w), mint.ID(w.p)
-		b := g.budget(func(b *admission.Budget) {
+		b := g.budget(func(b *admission.Gate) {
 			b.Reset, b.Refund, b.Limits = flowfabric.Millis(time.Hour), []string{"failed"},
 				map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
 		})
@@ -321,7 +309,7 @@ var spendScenarios = []scenario{
 				by[dim] = 1
 			}
 			sequence++
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Gate: b, Execution: id, Epoch: 5, Sequence: sequence,
 				Amounts: by})
 			return err
 		}
@@ -333,24 +321,22 @@ var spendScenarios = []scenario{
 		g.still(b, "a place that is kept", func() {
 			err := report("tokens", "other")
 			w.is(err, flowfabric.ErrInvalidInput)
-			same(w, "named", strings.Contains(err.Error(), "dimension other: a budget counts at most 64 in a period"),
+			same(w, "named", strings.Contains(err.Error(), "dimension other: a gate counts at most 64 in a period"),
 				true)
-			_, _, err = w.e.AdjustBudget(w.ctx, b, map[string]int64{"other": 1})
+			_, _, err = w.e.AdjustUsage(w.ctx, b, map[string]int64{"other": 1})
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
-		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
+		_, _, _, err := w.e.PutGate(w.ctx, admission.Gate{Name: b, Reset: flowfabric.Millis(time.Hour),
 			Limits: hardLimit(1000)}, 1)
 		w.no(err)
-		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
+		_, _, _, err = w.e.PutGate(w.ctx, admission.Gate{Name: b, Reset: flowfabric.Millis(time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2)
 		w.no(err)
 		w.is(report("new"), flowfabric.ErrInvalidInput)
-		given, _, err := w.e.ReleaseUsage(w.ctx,
-			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
-		w.no(err)
-		w.all("given back", eqList(given, true), eq(g.spent(b, "d61"), 0))
+		given, _ := g.tell(refundOf(b, id))
+		w.all("given back", eq(given, true), eq(g.spent(b, "d61"), 0))
 		w.is(report("other"), flowfabric.ErrInvalidInput)
 		g.advance(time.Hour)
 		w.no(report("other", "new"))
@@ -361,16 +347,16 @@ var spendScenarios = []scenario{
 		g, id := newGates(w), mint.ID(w.p)
 		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour,
 			30 * 24 * time.Hour: 31 * 24 * time.Hour} {
-			b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(reset) })
+			b := g.budget(func(b *admission.Gate) { b.Reset = flowfabric.Millis(reset) })
 			_, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
+				admission.Usage{Gate: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
 			w.no(err)
-			w.lives(g.budgetRoot(b).Ledger(b, spenderText(id)), want)
+			w.lives(g.gateRoot(b).Ledger(b, spenderText(id)), want)
 		}
 	}},
 	{name: "removing a soft limit forgets that it was passed", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) {
+		b := g.budget(func(b *admission.Gate) {
 			b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
 		})
 		crossed := func(key string) []admission.Breach {
@@ -381,12 +367,12 @@ var spendScenarios = []scenario{
 		revision := uint64(1)
 		put := func(l map[string]admission.Limit) {
 			w.Helper()
-			r, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: l}, revision)
+			r, _, _, err := w.e.PutGate(w.ctx, admission.Gate{Name: b, Limits: l}, revision)
 			w.no(err)
 			revision = r
 		}
 		put(map[string]admission.Limit{"cost": {Soft: 2}})
-		kept, err := w.do("HKEYS", g.budgetRoot(b).Budget(b)).AsStrSlice()
+		kept, err := w.do("HKEYS", g.gateRoot(b).Gate(b)).AsStrSlice()
 		w.no(err)
 		w.all("marks", eq(slices.Contains(kept, "w:cost"), true), eq(slices.Contains(kept, "w:tokens"), false))
 		put(map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
@@ -395,14 +381,12 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *env) {
 		g, id := newGates(w), mint.ID(w.p)
-		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Hour) })
+		b := g.budget(func(b *admission.Gate) { b.Reset = flowfabric.Millis(time.Hour) })
 		ask := func(route uint64, open bool) {
 			w.Helper()
-			rooms, err := w.e.CheckBudgets(w.ctx, w.p, route, []string{b})
-			w.no(err)
-			same(w, "room", rooms[0].Open, open)
+			same(w, "room", g.room(b, route), open)
 		}
-		u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(100)}
+		u := admission.Usage{Gate: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(100)}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
 		ask(3, false)
@@ -414,9 +398,9 @@ var spendScenarios = []scenario{
 		}
 		g.spend(b, "k", tokens(100))
 		ask(3, false)
-		wider := admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour), Limits: hardLimit(200)}
+		wider := admission.Gate{Name: b, Reset: flowfabric.Millis(time.Hour), Limits: hardLimit(200)}
 		for _, again := range []bool{false, true, true} {
-			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1)
+			_, already, wake, err := w.e.PutGate(w.ctx, wider, 1)
 			w.no(err)
 			w.all("wider", eq(already, again), eqList(wake, three...))
 		}
@@ -435,18 +419,18 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a budget that refuses dimensions without limits names them in the error", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
+		b := g.budget(func(b *admission.Gate) { b.StrictDimensions = true })
 		_, err := w.e.ReportUsage(w.ctx,
-			admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
+			admission.Usage{Gate: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
 		w.is(err, denied.Dimension)
 		same(w, "detail", err.Error(),
-			"ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
+			"ff_spend: unknown_dimension: the gate refuses dimensions that it does not limit (calls, images)")
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
 	{name: "what a blocking budget refused waits for room for all of it, longer each time, and those before it do not",
 		run: func(w *env) {
 			g := newGates(w)
-			b := g.budget(func(b *admission.Budget) {
+			b := g.budget(func(b *admission.Gate) {
 				b.Reset, b.OnHard = flowfabric.Millis(time.Hour),
 					admission.HardBlock
 			})
@@ -455,7 +439,7 @@ var spendScenarios = []scenario{
 			spend := func(id flowfabric.ExecutionID, n int64, action admission.HardAction) {
 				w.Helper()
 				sequence++
-				r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+				r, err := w.e.ReportUsage(w.ctx, admission.Usage{Gate: b, Execution: id, Epoch: 5, Sequence: sequence,
 					Amounts: tokens(n)})
 				w.no(err)
 				same(w, "counted", r.Applied, action == "")
@@ -463,44 +447,57 @@ var spendScenarios = []scenario{
 					same(w, "action", r.Action, action)
 				}
 			}
-			ask := func(want engine.Room, executions ...flowfabric.ExecutionID) {
+			ask := func(want engine.Admitted, executions ...flowfabric.ExecutionID) {
 				w.Helper()
-				rooms, err := w.e.CheckBudgets(w.ctx, w.p, 3, []string{b}, executions...)
-				w.no(err)
-				want.Left = rooms[0].Left
-				same(w, "room", rooms[0], want)
+				holds := make([]engine.Hold, len(executions))
+				for i, x := range executions {
+					holds[i] = engine.Hold{Execution: x, Epoch: 5}
+				}
+				for _, look := range []bool{true, false} {
+					a, err := w.e.Admit(w.ctx, b, engine.Waiter{Partition: w.p, Route: 3}, time.Second, look, holds)
+					w.no(err)
+					if want := want; look {
+						want.Count = 0
+						sameDeep(w, "room", a, want)
+					} else {
+						sameDeep(w, "admitted", a, want)
+					}
+				}
 			}
-			open := engine.Room{Open: true}
-			short := func(first int, used int64, pause time.Duration) engine.Room {
-				return engine.Room{Dimension: "tokens", Used: used, Limit: 100, Refused: 70, Pause: pause, First: first}
+			open := func(count int) engine.Admitted {
+				return engine.Admitted{Count: count, Meters: "a", Suspects: []string{}}
+			}
+			short := func(first int, used int, pause time.Duration) engine.Admitted {
+				return engine.Admitted{Count: first, Why: "amount", Retry: pause, Meters: "a", Dimension: "tokens",
+					Used: used, Limit: 100, Refused: 70, Suspects: []string{}}
 			}
 			spend(other, 40, "")
 			spend(big, 70, admission.HardBlock)
 			ask(short(0, 40, 30*time.Second), big, other)
 			ask(short(1, 40, 30*time.Second), other, big)
-			ask(open, other)
-			ask(open)
+			ask(open(1), other)
+			ask(open(0))
 			spend(big, 101, admission.HardFail)
 			ask(short(0, 40, 30*time.Second), big)
-			_, _, err := w.e.AdjustBudget(w.ctx, b, tokens(-10))
+			_, _, err := w.e.AdjustUsage(w.ctx, b, tokens(-10))
 			w.no(err)
-			ask(open, big)
+			ask(open(1), big)
 			spend(other, 1, "")
 			spend(big, 70, admission.HardBlock)
 			ask(short(0, 31, time.Minute), big)
 			same(w, "refused", g.record(b).Refused["tokens"], 70+101+70)
-			_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
+			_, _, _, err = w.e.PutGate(w.ctx, admission.Gate{Name: b, Reset: flowfabric.Millis(time.Hour),
 				OnHard: admission.HardBlock,
 				Limits: hardLimit(99)}, 1)
 			w.no(err)
-			ask(open, big) // other limits: what was refused may be less now
+			ask(open(1), big) // other limits: what was refused may be less now
 			spend(big, 70, admission.HardBlock)
 			g.advance(time.Hour)
-			ask(open, big)
+			ask(open(1), big)
 			same(w, "refused in the new period", len(g.record(b).Refused), 0)
 			spend(big, 70, "")
 			spend(other, 30, admission.HardBlock)
-			ask(open, big)
+			ask(open(1), big)
 			w.check()
 		}},
 }

@@ -30,7 +30,7 @@ var reasons = []struct {
 	{"waiting_for_tool_result", "S4", "waiting_for_tool_result"},
 	{"waiting_for_operator_review", "S5", "paused_by_operator"},
 	{"manual_pause", "S5", "paused_by_operator"}, {"paused_by_policy", "S6", "paused_by_policy"},
-	{"paused_by_budget", "S7", "waiting_for_budget"},
+	{"paused_by_budget", "S7", "waiting_for_gate"},
 	{"waiting_for_children", "S8", "waiting_for_children"},
 }
 

@@ -552,7 +552,7 @@ func (w *env) state(code codes.Code, opts ...option) placed {
 	case "R1t":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
 	case "G1f", "G1i":
-		opts = append(opts, asking(flowfabric.QuotaGate("q")))
+		opts = append(opts, asking(flowfabric.Gate("q")))
 	case "R2b":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
 	}

@@ -111,39 +111,39 @@ var trailScenarios = []scenario{
 			eq(last.From, ""))
 		same(w, "notes", len(w.notes()), 0)
 	}},
-	{name: "the logs of budgets and quotas keep who asks, and why of a correction", run: func(w *env) {
+	{name: "the books of gates keep who asks, and why of a correction", run: func(w *env) {
 		g := newGates(w)
 		ctx := trail.As(w.ctx, strings.Repeat("a", 63)+"éb", strings.Repeat("é", 127)+"a"+"é")
-		b := admission.Budget{Name: w.gateName("asked"), Limits: hardLimit(9), Refund: []string{"failed"}}
-		_, _, _, err := w.e.PutBudget(ctx, b, 0)
+		b := admission.Gate{Name: w.gateName("asked"), Limits: hardLimit(9), Refund: []string{"failed"}}
+		_, _, _, err := w.e.PutGate(ctx, b, 0)
 		w.no(err)
-		_, _, err = w.e.AdjustBudget(ctx, b.Name, tokens(1))
+		_, _, err = w.e.AdjustUsage(ctx, b.Name, tokens(1))
 		w.no(err)
-		for _, outcome := range []string{engine.RefundAsked, "failed"} {
+		for _, outcome := range []string{engine.NewsAsked, "failed"} {
 			id := mint.ID(w.p)
 			_, err := w.e.ReportUsage(w.ctx,
-				admission.Usage{Budget: b.Name, Execution: id, Key: outcome, Amounts: tokens(1)})
+				admission.Usage{Gate: b.Name, Execution: id, Key: outcome, Amounts: tokens(1)})
 			w.no(err)
-			_, _, err = w.e.ReleaseUsage(ctx, []engine.Refund{{Budget: b.Name, Execution: id, Outcome: outcome}})
+			_, _, err = w.e.SettleGates(ctx, []engine.News{{Gate: b.Name, Execution: id, What: outcome}})
 			w.no(err)
 		}
-		_, _, _, err = w.e.ResetBudget(ctx, b.Name, false)
+		_, _, _, err = w.e.ResetUsage(ctx, b.Name, false)
 		w.no(err)
 		b.Scope = "other"
-		_, _, _, err = w.e.PutBudget(w.ctx, b, 1)
+		_, _, _, err = w.e.PutGate(w.ctx, b, 1)
 		w.no(err)
 		var told []string
 		for _, e := range g.record(b.Name).Audit {
 			told = append(told, strings.TrimSpace(e.What+" "+e.Outcome+e.By+e.Reason))
 		}
 		by := strings.Repeat("a", 63)
-		sameList(w, "the budget's", told, "created "+by, "adjusted "+by+strings.Repeat("é", 127)+"a",
+		sameList(w, "the first one's", told, "created "+by, "adjusted "+by+strings.Repeat("é", 127)+"a",
 			"release asked"+by, "release failedoutbox", "period "+by, "changed")
 		same(w, "nobody", g.record(b.Name).ChangedBy, "")
-		q := g.quota(admission.Quota{Cap: 1})
-		_, _, _, err = w.e.PutQuota(ctx, admission.Quota{Name: q, Cap: 2}, 1)
+		q := g.gate(admission.Gate{Concurrency: 1})
+		_, _, _, err = w.e.PutGate(ctx, admission.Gate{Name: q, Concurrency: 2}, 1)
 		w.no(err)
-		same(w, "the quota's", g.quotaIs(q).ChangedBy, by)
+		same(w, "the second one's", g.record(q).ChangedBy, by)
 		same(w, "notes", len(w.notes()), 0)
 	}},
 	{name: "a note that cannot be read is refused", run: func(w *env) {

@@ -172,7 +172,7 @@ var turnScenarios = []scenario{
 	}},
 	{name: "lanes take turns in what is granted", run: func(w *env) {
 		g := newGates(w)
-		q := asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 100})))
+		q := asking(flowfabric.Gate(g.gate(admission.Gate{Concurrency: 100})))
 		w.createN(20, lane("busy"), priority(9), q)
 		w.createN(20, lane("quiet"), q)
 		k := w.knowing(nil)

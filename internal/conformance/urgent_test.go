@@ -166,7 +166,7 @@ var urgentScenarios = []scenario{
 	{name: "work that a gate held back is urgent when its route opens", run: func(w *env) {
 		g := newGates(w)
 		k := g.asker("w1")
-		id := w.create(priority(3), asking(flowfabric.QuotaGate(g.quota(admission.Quota{Cap: 1}))))
+		id := w.create(priority(3), asking(flowfabric.Gate(g.gate(admission.Gate{Concurrency: 1}))))
 		route, err := strconv.ParseUint(w.core(id)["r"], 10, 64)
 		w.no(err)
 		ear := w.listen(engine.UrgentChannel(w.p))

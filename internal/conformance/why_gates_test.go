@@ -17,7 +17,7 @@ import (
 // gateway brings an execution with gates into a state in which it waits.
 func (w *env) gateway(code codes.Code) flowfabric.ExecutionID {
 	w.Helper()
-	opts := []option{asking(flowfabric.QuotaGate("openai"), flowfabric.BudgetGate("acme"))}
+	opts := []option{asking(flowfabric.Gate("openai"), flowfabric.Gate("acme"))}
 	switch code {
 	case "R1t":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
@@ -49,7 +49,7 @@ func (w *env) gateway(code codes.Code) flowfabric.ExecutionID {
 // askedBy is one whose gates a worker asks.
 func askedBy(from codes.Code, came string) explained {
 	return explained{cause: explain.WhyGranted, to: from, at: field("gx"), move: due,
-		says: both(stored("gx"), text(`asking whether there is room for it (budget acme, quota openai)`, `"w9"`, came)),
+		says: both(stored("gx"), text(`asking whether there is room for it (gate acme, gate openai)`, `"w9"`, came)),
 		place: func(w *env, _ *placed) placed {
 			x := placed{id: w.gateway(from)}
 			same(w, "granted", len((&gates{env: w}).asker("w9").grants(1)), 1)
@@ -86,20 +86,20 @@ var whyGateScenarios = []scenario{
 			cause string
 			says  string
 		}{
-			"budget acme tokens 101 100": {explain.WhyWaitingBudget,
-				`It waits for budget acme: 101 of 100 tokens are used.`},
-			"quota openai rate": {explain.WhyWaitingRate,
-				"The maximum number of quota openai has started in its window. It is next."},
-			"quota openai cap": {explain.WhyWaitingSlot,
-				"The maximum number of quota openai runs now. It is next."},
-			"budget_not_found acme":         {explain.WhyNoBudget, "budget acme, which does not exist"},
-			"quota_policy_not_found openai": {explain.WhyNoQuota, "quota openai, which does not exist"},
-			"unavailable budget acme":       {explain.WhyUnavailable, "budget acme: no worker could find out"},
-			"unavailable quota @2.0.0@a/b":  {explain.WhyUnavailable, "key a/b: no worker could find out"},
-			"unavailable route":             {explain.WhyUnavailable, "budget acme, quota openai: no worker could"},
-			"quota @2.0.0@a%20b cap":        {explain.WhyWaitingSlot, `2 of 2 of key "a b" run now. It is next.`},
-			"quota @2.0.0@agents:acme cap":  {explain.WhyWaitingSlot, "2 of 2 of key agents:acme run now. It is next."},
-			"quota @0.5.60000@a rate": {explain.WhyWaitingRate,
+			"gate acme amount tokens 101 100": {explain.WhyWaitingAmount,
+				`It waits for gate acme: 101 of 100 tokens are used.`},
+			"gate openai rate": {explain.WhyWaitingRate,
+				"The maximum number of gate openai has started in its window. It is next."},
+			"gate openai cap": {explain.WhyWaitingSlot,
+				"The maximum number of gate openai runs now. It is next."},
+			"gate_not_found acme":         {explain.WhyNoGate, "gate acme, which does not exist"},
+			"gate_not_found openai":       {explain.WhyNoGate, "gate openai, which does not exist"},
+			"unavailable gate acme":       {explain.WhyUnavailable, "gate acme: no worker could find out"},
+			"unavailable gate @2.0.0@a/b": {explain.WhyUnavailable, "key a/b: no worker could find out"},
+			"unavailable route":           {explain.WhyUnavailable, "gate acme, gate openai: no worker could"},
+			"gate @2.0.0@a%20b cap":       {explain.WhyWaitingSlot, `2 of 2 of key "a b" run now. It is next.`},
+			"gate @2.0.0@agents:acme cap": {explain.WhyWaitingSlot, "2 of 2 of key agents:acme run now. It is next."},
+			"gate @0.5.60000@a rate": {explain.WhyWaitingRate,
 				"5 of 5 of key a have started within 1m0s. It is next."},
 			"who knows": {explain.WhyUnavailable, `because of "who knows"`},
 		} {
@@ -118,20 +118,20 @@ var whyGateScenarios = []scenario{
 			w.settleTime()
 		}
 	}},
-	{name: "the explanation of a full quota mentions freed slots whose notice is not delivered yet", run: func(w *env) {
+	{name: "the explanation of a full gate mentions freed slots whose notice is not delivered yet", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Cap: 1})
-		first := w.create(asking(flowfabric.QuotaGate(q)))
+		q := g.gate(admission.Gate{Concurrency: 1})
+		first := w.create(asking(flowfabric.Gate(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		g.admit(q, 1, list...)
 		c := k.granted(list...)[0]
-		second := w.create(asking(flowfabric.QuotaGate(q)))
+		second := w.create(asking(flowfabric.Gate(q)))
 		list = k.grants(1)
 		a := g.admit(q, 0, list...)
-		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+		g.refuse(k, false, a.Retry, "gate "+q+" cap", list...)
 		w.says(w.why(second), explain.WhyWaitingSlot,
-			fmt.Sprintf("1 of 1 of quota %s run now. It is next.", q))
+			fmt.Sprintf("1 of 1 of gate %s run now. It is next.", q))
 		w.silent(w.why(second), "on the way")
 		w.complete(c.Fence, "r")
 		w.says(w.why(second), explain.WhyWaitingSlot, "1 report is on the way")

@@ -505,9 +505,9 @@ func plausible(e explanation) bool {
 	families := map[string][]string{
 		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker,
 			explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused,
-			explain.WhyLaneDisabled, explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot,
-			explain.WhyNoBudget,
-			explain.WhyNoQuota, explain.WhyUnavailable, explain.WhyCheckDue},
+			explain.WhyLaneDisabled, explain.WhyWaitingAmount, explain.WhyWaitingRate, explain.WhyWaitingSlot,
+			explain.WhyNoGate,
+			explain.WhyNoGate, explain.WhyUnavailable, explain.WhyCheckDue},
 		"R4": {explain.WhyExecutionHeld}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
 		"R2": {explain.WhyDelayed, explain.WhyDebounced, explain.WhyDelayedByWorker, explain.WhyRetryBackoff,
 			explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},

@@ -23,7 +23,7 @@ type worker struct {
 	subscription string
 	can          func(engine.Route) bool
 	namespaces   []string // none: all
-	gates        bool     // takes work that asks budgets and quotas
+	gates        bool     // takes work that asks gates
 	turns        bool     // its claims have a rotation that grows
 	weights      map[string]int
 }

@@ -20,7 +20,7 @@ import (
 
 // write is a call of a function that writes.
 type write struct {
-	what string // "ff_put_budget/2" is the second staged call of that function
+	what string // "ff_put_gate/2" is the second staged call of that function
 	make func(*env, staged) call
 }
 
@@ -106,7 +106,7 @@ var furtherWrites = []write{
 		return call{"ff_claim_next", claimArgs(k.request(2))}
 	}},
 	{"claim grants", func(w *env, _ staged) call {
-		w.create(asking(flowfabric.QuotaGate("q")))
+		w.create(asking(flowfabric.Gate("q")))
 		k := w.worker("w1")
 		k.gates = true
 		k.nothingYet()
@@ -169,7 +169,7 @@ var furtherWrites = []write{
 		return call{"ff_tell_waiters",
 			[]string{proto, "1", ids.UUID(s.fence.Execution).String(), full, list["others"], "s", "1"}}
 	}},
-	{"a report that is refused", func(_ *env, s staged) call { return s.with("ff_report_usage", 8, "61") }},
+	{"a report that is refused", func(_ *env, s staged) call { return s.with("ff_spend", 9, "61") }},
 	{"return a grant without a hold", func(_ *env, s staged) call { return s.with("ff_release_grant", 5, "0") }},
 	{"ask about holds", func(w *env, s staged) call {
 		w.advance(5 * time.Second)
@@ -263,7 +263,7 @@ const repeatsFile = "testdata/repeats.txt"
 // renewed are facts that a repeat may change.
 var renewed = map[string][]string{
 	"ff_open_route/1":    {":closings \"w"}, // how often it was opened
-	"ff_release_grant/1": {":outbox"},       // its quota is told once for each call
+	"ff_release_grant/1": {":outbox"},       // its gate is told once for each call
 }
 
 var repeatScenarios = []scenario{

@@ -29,7 +29,7 @@ import (
 //	name(9)       1 to so many bytes of printable ASCII without braces, neither . nor ..
 //	label         1 to 64 letters, digits, _ . and -, a letter or digit first
 //	dimension     1 to 64 lower-case letters, digits, _ and ., a letter first
-//	quota         a label, or a limit of a key: @<at once>.<starts>.<window, ms>@<key>
+//	gate          a label, or a limit of a key: @<at once>.<starts>.<window, ms>@<key>
 //	uuid          a UUID in lower case
 //	id            36 bytes
 //	ref           the partition and the id of an execution, as in 12.uuid
@@ -57,7 +57,7 @@ var (
 		"int":   regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})$`),
 		"score": regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
 		"when":  regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
-		"quota": regexp.MustCompile(
+		"gate": regexp.MustCompile(
 			`^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|@\d+\.\d+\.\d+@[A-Za-z0-9_.:/@+=%-]{1,128})$`),
 		"dimension": regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`),
 		"label":     regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`),
@@ -213,7 +213,7 @@ func (t Type) Want() string {
 	return map[string]string{"rows": span, "instant": "milliseconds since 1970", "flag": "0 or 1",
 		"scan": "a cursor of an answer", "int": "a whole number",
 		"score": "a number", "when": "milliseconds since 1970, or + and milliseconds from now",
-		"quota":     "the name of a quota, or a limit of a key",
+		"gate":      "the name of a gate, or a limit of a key",
 		"label":     "1..64 letters, digits, _ . and -, a letter or digit first",
 		"dimension": "1..64 lower-case letters, digits, _ and ., a letter first", "uuid": "a UUID in lower case",
 		"id": "36 bytes", "ref": "a partition and an id", "tag": "dotted lower-case parts, at most 64 bytes",

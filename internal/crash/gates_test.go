@@ -28,7 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// limited works for a moment under quotas, and says when.
+// limited works for a moment under gates, and says when.
 var limited = handler.Define[job, answer]("crash-limited", flowfabric.Retries(0))
 
 // workLimited is the worker of TestGatesUnderFire.
@@ -55,9 +55,9 @@ func workLimited(url, name string) error {
 	return w.Run(ctx)
 }
 
-// TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 25 times, or 1,000 with
+// TestGatesUnderFire kills workers (SIGKILL) whose work has gates that let so many run at once, 25 times, or 1,000 with
 // FLOWFABRIC_SOAK_CRASH. By what the workers say of when they began and ended, and when they were killed, never more
-// run at once than a cap allows; at the end all work has succeeded and no slot is held.
+// run at once than a gate allows; at the end all work has succeeded and no slot is held.
 func TestGatesUnderFire(t *testing.T) {
 	kills := number(t, "FLOWFABRIC_CRASH_GATE_KILLS", 25, 1000)
 	const fleet, narrow, wide = 4, 4, 6
@@ -69,7 +69,7 @@ func TestGatesUnderFire(t *testing.T) {
 	defer e.Close()
 	l := &ledgerOfRuns{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
 	for name, most := range l.caps {
-		if _, _, _, err := e.PutQuota(ctx, admission.Quota{Name: name, Cap: most}, 0); err != nil {
+		if _, _, _, err := e.PutGate(ctx, admission.Gate{Name: name, Concurrency: most}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +127,7 @@ type turn struct {
 	id     string
 }
 
-// create makes n executions, with one quota, or the other, or both.
+// create makes n executions, with one gate, or the other, or both.
 func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 	l.t.Helper()
 	by := map[uint16][]engine.NewExecution{}
@@ -140,7 +140,7 @@ func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 			Kind: "crash-limited"},
 			Payload: []byte(`{"Index":1}`)}
 		x.Policy.MaxReclaims = 1000
-		x.Quotas = append(x.Quotas, names...)
+		x.Names = append(x.Names, names...)
 		l.gates[id.String()] = names
 		l.open, by[p] = append(l.open, id), append(by[p], x)
 		l.made++
@@ -187,7 +187,7 @@ func (l *ledgerOfRuns) wait(ctx context.Context, done func() bool) {
 func (l *ledgerOfRuns) free() bool {
 	held := 0
 	for name := range l.caps {
-		q, err := l.e.ReadQuota(context.Background(), name, 0, 0)
+		q, err := l.e.ReadGate(context.Background(), name, 0, 0, 0)
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 		switch {
 		case os.Getenv("FF_CRASH_LIMITED") != "":
 			role = workLimited
+		case os.Getenv("FF_CRASH_PAYING") != "":
+			role = workPaying
 		case os.Getenv("FF_CRASH_GATEWAY") != "":
 			role = serveGateway
 		}

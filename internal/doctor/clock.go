@@ -12,26 +12,26 @@ import (
 // Ahead is something in the store that bears a time which the server's clock has not reached, because the clock
 // stepped back.
 type Ahead struct {
-	Partition uint16        // of executions, or of quotas when Quota is set
+	Partition uint16        // of executions, or of gates when Gate is set
 	Session   string        // a session that ends later than its lease time from now
-	Quota     string        // a quota whose window has starts of the future
+	Gate      string        // a gate whose window has starts of the future
 	By        time.Duration // how far ahead
 }
 
 // clockSlack is how small a step back is waited for (lua/lib/root.lua).
 const clockSlack = time.Second
 
-// mostQuotas are looked at in each partition of quotas.
-const mostQuotas = "999"
+// mostGates are looked at in each partition of gates.
+const mostGates = "999"
 
-// readAhead finds sessions and windows that lie ahead of the server's clock, one for each partition or quota.
-func (s *StoreReport) readAhead(ctx context.Context, p *engine.Probe, quotas uint16) {
+// readAhead finds sessions and windows that lie ahead of the server's clock, one for each partition or gate.
+func (s *StoreReport) readAhead(ctx context.Context, p *engine.Probe, gates uint16) {
 	var commands []engine.Command
 	for i := range s.Partitions {
 		commands = append(commands, engine.On("ZREVRANGE", keys.Of(i).Sessions(), "0", "0", "WITHSCORES"))
 	}
-	for i := range quotas {
-		commands = append(commands, engine.On("ZRANGE", keys.Partition(keys.QuotaRoot(i)).Quotas(), "0", mostQuotas))
+	for i := range gates {
+		commands = append(commands, engine.On("ZRANGE", keys.Partition(keys.GateRoot(i)).Gates(), "0", mostGates))
 	}
 	var found []Ahead
 	commands, answers := nil, p.Do(ctx, commands...)
@@ -46,15 +46,15 @@ func (s *StoreReport) readAhead(ctx context.Context, p *engine.Probe, quotas uin
 		names, err := resp.AsStrSlice()
 		s.unsure(err)
 		for _, name := range names {
-			found = append(found, Ahead{Partition: uint16(i), Quota: name})
+			found = append(found, Ahead{Partition: uint16(i), Gate: name})
 			commands = append(commands, engine.On("ZREVRANGE",
-				keys.Partition(keys.QuotaRoot(uint16(i))).Window(name), "0", "0", "WITHSCORES"))
+				keys.Partition(keys.GateRoot(uint16(i))).Window(name), "0", "0", "WITHSCORES"))
 		}
 	}
 	for i, resp := range p.Do(ctx, commands...) {
 		a := found[i]
 		var due time.Time
-		if a.Quota != "" {
+		if a.Gate != "" {
 			_, due = s.last(resp)
 		} else if fields, err := resp.AsStrSlice(); err != nil {
 			s.unsure(err)
@@ -81,6 +81,6 @@ func (s *StoreReport) last(resp engine.Response) (string, time.Time) {
 // unsure keeps the first reason why something could not be read.
 func (s *StoreReport) unsure(err error) {
 	if err != nil && !engine.IsNil(err) && s.AheadErr == nil {
-		s.AheadErr = engine.CallError("read sessions and quotas", err)
+		s.AheadErr = engine.CallError("read sessions and gates", err)
 	}
 }

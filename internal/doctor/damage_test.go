@@ -42,7 +42,7 @@ func TestDamagedStore(t *testing.T) {
 				keys.Root(3) + " is a string and no hash"}; !slices.Equal(s.Damaged, want) {
 				t.Errorf("damaged: %q, want %q", s.Damaged, want)
 			}
-			for what, damage := range map[string][]string{"lost in part": {"HDEL", keys.Config, "num_quota_partitions"},
+			for what, damage := range map[string][]string{"lost in part": {"HDEL", keys.Config, "num_gate_partitions"},
 				"lost": {"DEL", keys.Config}} {
 				do(t, e, damage...)
 				no := false

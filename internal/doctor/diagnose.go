@@ -53,14 +53,14 @@ type StoreReport struct {
 	// Damaged are the keys, of those that a partition has once, that are of another type than they should be.
 	Damaged  []string
 	TypesErr error // why they could not be looked at, in full or in part
-	// UsedUp are the budgets that keep work waiting, over all partitions.
+	// UsedUp are the gates whose amounts keep work waiting, over all partitions.
 	UsedUp gatetext.UsedUp
 	// Unserved is work that waits and that no registered worker takes, over all partitions.
 	Unserved []UnservedRoute
 	WorkErr  error // why routes and workers could not be read, in full or in part
 	// Ahead is what lies ahead of the server's clock, because it stepped back, over all partitions.
 	Ahead    []Ahead
-	AheadErr error // why sessions and quotas could not be read, in full or in part
+	AheadErr error // why sessions and gates could not be read, in full or in part
 }
 
 // RootReport is the record of one partition.
@@ -158,8 +158,8 @@ func readSlots(ctx context.Context, p *engine.Probe) SlotReport {
 
 // readStore reads the partition counts and every root, with plain reads.
 func readStore(ctx context.Context, p *engine.Probe) StoreReport {
-	stored, err := p.Do(ctx, engine.On("HMGET", keys.Config, "num_flow_partitions", "num_budget_partitions",
-		"num_quota_partitions"))[0].AsStrSlice()
+	stored, err := p.Do(ctx, engine.On("HMGET", keys.Config, "num_flow_partitions",
+		"num_gate_partitions"))[0].AsStrSlice()
 	if err != nil {
 		return StoreReport{Err: engine.Damaged(engine.CallError("read partition counts", err))}
 	}
@@ -189,7 +189,7 @@ func readStore(ctx context.Context, p *engine.Probe) StoreReport {
 	}
 	s.readTypes(ctx, p, counts)
 	s.readWork(ctx, p)
-	s.readAhead(ctx, p, counts[2])
+	s.readAhead(ctx, p, counts[1])
 	return s
 }
 
@@ -220,12 +220,8 @@ func (s *StoreReport) readTypes(ctx context.Context, p *engine.Probe, counts []u
 		}
 	}
 	for i := range counts[1] {
-		add("hash", keys.BudgetRoot(i))
-		add("zset", keys.Partition(keys.BudgetRoot(i)).Budgets())
-	}
-	for i := range counts[2] {
-		add("hash", keys.QuotaRoot(i))
-		add("zset", keys.Partition(keys.QuotaRoot(i)).Quotas())
+		add("hash", keys.GateRoot(i))
+		add("zset", keys.Partition(keys.GateRoot(i)).Gates())
 	}
 	for i, resp := range p.Do(ctx, commands...) {
 		kind, err := resp.ToString()

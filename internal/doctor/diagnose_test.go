@@ -232,10 +232,10 @@ func TestRenamedCommands(t *testing.T) {
 				if command != "HGETALL" {
 					return
 				}
-				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
-				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoBudget) {
-					_, _, _, err = e.PutBudget(t.Context(),
-						admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
+				_, err = e.ReadGate(t.Context(), "b", 0, 0, 0)
+				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoGate) {
+					_, _, _, err = e.PutGate(t.Context(),
+						admission.Gate{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
 				}
 				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig,
 					"the server does not know a command of the function library")
@@ -376,7 +376,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 					if a.By < 58*time.Minute || a.By > time.Hour {
 						t.Errorf("%+v", a)
 					}
-					got += fmt.Sprint(a.Partition, a.Session, a.Quota, " ")
+					got += fmt.Sprint(a.Partition, a.Session, a.Gate, " ")
 				}
 				if got != want {
 					t.Errorf("ahead %q, want %q", got, want)
@@ -398,11 +398,12 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
-			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5,
+			if _, _, _, err := e.PutGate(t.Context(), admission.Gate{Name: "calls", Rate: 5,
 				Window: flowfabric.Millis(time.Minute)}, 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second,
+			if _, err := e.Admit(t.Context(), "calls", engine.Waiter{Partition: partition, Route: 1}, time.Second,
+				false,
 				[]engine.Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
 				t.Fatal(err)
 			}
@@ -421,18 +422,19 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			do(t, e, "HSET", string(p), "ticked", later, "wake", later)
 			do(t, e, "HSET", p.Session(session), "exp", expiry)
 			do(t, e, "ZADD", p.Sessions(), expiry, session)
-			quotas := ids.GatePartition("calls", limits.DefaultQuotaPartitions)
-			do(t, e, "ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
-			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
+			gates := ids.GatePartition("calls", limits.DefaultGatePartitions)
+			do(t, e, "ZADD", keys.Partition(keys.GateRoot(gates)).Window("calls"), later, "1.x:1")
+			s = diagnose(fmt.Sprint(partition, session, "", " ", gates, "", "calls", " "))
 			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour ||
 				!s.Roots[partition].Overdue(s.At) {
 				t.Errorf("back %s: %+v", back, s.Roots)
 			}
-			// A tick and the quota's next start put it right.
+			// A tick and the gate's next start put it right.
 			if _, err := e.Tick(t.Context(), partition, "w2", false); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second, nil); err != nil {
+			if _, err := e.Admit(t.Context(), "calls", engine.Waiter{Partition: partition, Route: 1}, time.Second,
+				false, nil); err != nil {
 				t.Fatal(err)
 			}
 			diagnose("")

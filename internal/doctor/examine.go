@@ -45,7 +45,7 @@ func Examine(d Diagnosis) Checkup {
 	c.ticks(d.Store)
 	c.routes(d.Store)
 	c.served(d.Store)
-	c.budgets(d.Store)
+	c.gates(d.Store)
 	c.steps(d.Store)
 	if !d.Embedded {
 		c.rights(d.Rights)

@@ -168,16 +168,16 @@ func (c *Checkup) routes(s StoreReport) {
 	}
 }
 
-// budgets names those that have no room for the work that waits for them.
-func (c *Checkup) budgets(s StoreReport) {
-	const name, most = "budgets", 10
+// gates names those whose amounts have no room for the work that waits for them.
+func (c *Checkup) gates(s StoreReport) {
+	const name, most = "gates", 10
 	if !s.Booted || s.Err != nil || s.WorkErr != nil {
 		return
 	}
 	names := s.UsedUp.Names()
 	found := make([]string, 0, most)
-	for _, budget := range names[:min(len(names), most)] {
-		found = append(found, fmt.Sprintf("budget %s is used up: %d wait", budget, s.UsedUp[budget]))
+	for _, gate := range names[:min(len(names), most)] {
+		found = append(found, fmt.Sprintf("gate %s is used up: %d wait", gate, s.UsedUp[gate]))
 	}
 	if more := len(names) - most; more > 0 {
 		found = append(found, fmt.Sprintf("%d more", more))
@@ -187,7 +187,7 @@ func (c *Checkup) budgets(s StoreReport) {
 		return
 	}
 	c.Add(name, Warn, "", strings.Join(found, ", "),
-		"the work waits for the next period or more room: 'flowfabric budget show' says what was used and refused; raise the limit ('flowfabric budget update'), or reset it")
+		"the work waits for the next period or more room: 'flowfabric gate show' says what was used and refused; raise the limit ('flowfabric gate update'), or reset it")
 }
 
 // steps looks for what lies ahead of the server's clock, because it stepped back.
@@ -208,10 +208,10 @@ func (c *Checkup) steps(s StoreReport) {
 		}
 	}
 	var sessions []uint16
-	var quotas []string
+	var gates []string
 	for _, a := range s.Ahead {
-		if a.Quota != "" {
-			quotas = append(quotas, fmt.Sprintf("%s by %s", a.Quota, prose.Span(a.By)))
+		if a.Gate != "" {
+			gates = append(gates, fmt.Sprintf("%s by %s", a.Gate, prose.Span(a.By)))
 		} else {
 			sessions, by = append(sessions, a.Partition), max(by, a.By)
 		}
@@ -230,13 +230,13 @@ func (c *Checkup) steps(s StoreReport) {
 			"work of dead workers stays active there until a tick shortens them: start a worker with maintenance; "+
 				keep)
 	}
-	if len(quotas) > 0 {
-		c.Add(name, Warn, "", "windows have starts in the future, of "+prose.Count(len(quotas), "quota")+": "+
-			strings.Join(quotas[:min(5, len(quotas))], ", "),
-			"they do not count, and go with the quota's next start; "+keep)
+	if len(gates) > 0 {
+		c.Add(name, Warn, "", "windows have starts in the future, of "+prose.Count(len(gates), "gate")+": "+
+			strings.Join(gates[:min(5, len(gates))], ", "),
+			"they do not count, and go with the gate's next start; "+keep)
 	}
-	if len(back)+len(sessions)+len(quotas) == 0 {
-		c.Add(name, OK, "", "no session and no quota's window lies ahead of the server's clock", "")
+	if len(back)+len(sessions)+len(gates) == 0 {
+		c.Add(name, OK, "", "no session and no gate's window lies ahead of the server's clock", "")
 	}
 }
 

@@ -145,8 +145,8 @@ func TestExamine(t *testing.T) {
 				Capabilities: []string{"gpu", "eu"}, Waiting: 7}, {Waiting: 1}}
 		}, "served", Warn,
 			"8 executions wait that no registered worker takes: kind mail in lane l of namespace shop that needs gpu,eu; "},
-		"used up": {func(d *Diagnosis) { d.Store.UsedUp = gatetext.UsedUp{"acme": 2, "globex": 30} }, "budgets",
-			Warn, "budget globex is used up: 30 wait, budget acme is used up: 2 wait"},
+		"used up": {func(d *Diagnosis) { d.Store.UsedUp = gatetext.UsedUp{"acme": 2, "globex": 30} }, "gates",
+			Warn, "gate globex is used up: 30 wait, gate acme is used up: 2 wait"},
 		"stepped back": {root(func(r *RootReport) {
 			r.Ticked = time.UnixMilli(1_800_000_000_000).Add(time.Hour)
 		}), "clock steps", Warn,
@@ -155,8 +155,8 @@ func TestExamine(t *testing.T) {
 			d.Store.Ahead = []Ahead{{Partition: 1, Session: "w~1", By: time.Hour}}
 		}, "clock steps", Warn,
 			"up to 1h00m in the future in 1 partition: 1"},
-		"windows ahead": {func(d *Diagnosis) { d.Store.Ahead = []Ahead{{Quota: "calls", By: time.Hour}} },
-			"clock steps", Warn, "starts in the future, of 1 quota: calls by 1h00m"},
+		"windows ahead": {func(d *Diagnosis) { d.Store.Ahead = []Ahead{{Gate: "calls", By: time.Hour}} },
+			"clock steps", Warn, "starts in the future, of 1 gate: calls by 1h00m"},
 		"steps unread": {func(d *Diagnosis) { d.Store.AheadErr = flowfabric.ErrAuth }, "clock steps", Skip,
 			"auth"},
 		"work unread": {func(d *Diagnosis) { d.Store.WorkErr = flowfabric.ErrAuth }, "served", Skip, "auth"},

@@ -100,18 +100,14 @@ func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool,
 	return e.auditIndex(ctx, e.roots[partition], partition, repair, page)
 }
 
-// AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or
-// qd:<quota>, which is the definition of one. denied.PartitionMissing where there never was any.
-func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool,
+// AuditGates is AuditIndex for a partition of gates: the index gates, or ga:<gate>, which is the definition of one.
+// denied.PartitionMissing where there never was any.
+func (e *Engine) AuditGates(ctx context.Context, partition uint16, repair bool,
 	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
-	roots := e.quotas
-	if budgets {
-		roots = e.budgets
+	if int(partition) >= len(e.gates) {
+		return "", 0, nil, fmt.Errorf("%w: partition %d of %d", flowfabric.ErrInvalidInput, partition, len(e.gates))
 	}
-	if int(partition) >= len(roots) {
-		return "", 0, nil, fmt.Errorf("%w: partition %d of %d", flowfabric.ErrInvalidInput, partition, len(roots))
-	}
-	return e.auditIndex(ctx, roots[partition], partition, repair, page)
+	return e.auditIndex(ctx, e.gates[partition], partition, repair, page)
 }
 
 func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,

@@ -155,7 +155,7 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator &&
 		maps.Equal(x.Tags, y.Tags) && x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline &&
 		x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
-		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Budgets, y.Budgets) &&
-		slices.Equal(x.Quotas, y.Quotas) && slices.Equal(x.Limits, y.Limits) &&
+		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Names, y.Names) &&
+		slices.Equal(x.Limits, y.Limits) &&
 		x.AttemptTimeout == y.AttemptTimeout && valid.PacksTo(x.Policy, policy)
 }

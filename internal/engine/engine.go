@@ -32,8 +32,8 @@ type Engine struct {
 	variant    library.Variant
 	partitions uint16
 	roots      []string
-	budgets    []string // roots of the partitions of budgets, which are made with the first budget there
-	quotas     []string
+	gateFacts  gateFacts
+	gates      []string // roots of the partitions of gates, which are made with the first gate there
 	loading    sync.Mutex
 	reboots    reboots
 	dials      dials
@@ -213,11 +213,8 @@ func (e *Engine) keep(c rueidis.Client) bool {
 // Partitions is the number of execution partitions of this deployment.
 func (e *Engine) Partitions() uint16 { return e.partitions }
 
-// BudgetPartitions is the number of partitions of budgets; see [ids.GatePartition].
-func (e *Engine) BudgetPartitions() uint16 { return uint16(len(e.budgets)) }
-
-// QuotaPartitions is the number of partitions of quotas.
-func (e *Engine) QuotaPartitions() uint16 { return uint16(len(e.quotas)) }
+// GatePartitions is the number of partitions of gates; see [ids.GatePartition].
+func (e *Engine) GatePartitions() uint16 { return uint16(len(e.gates)) }
 
 // Embedded reports whether the server is the in-process development server.
 func (e *Engine) Embedded() bool { return e.server.embedded }
@@ -242,7 +239,7 @@ func (e *Engine) count(ctx context.Context) error {
 	if e.server.embedded {
 		executions = limits.EmbeddedPartitions
 	}
-	wish := Counts{cmp.Or(e.cfg.Partitions, executions), limits.DefaultBudgetPartitions, limits.DefaultQuotaPartitions}
+	wish := Counts{cmp.Or(e.cfg.Partitions, executions), limits.DefaultGatePartitions}
 	c, err := e.configured(ctx, wish, false)
 	if noConfig(err) {
 		gone := rootsWithoutConfig(ctx, e.client)
@@ -255,7 +252,7 @@ func (e *Engine) count(ctx context.Context) error {
 	}
 	e.partitions = c.Executions
 	e.roots = rootsOf(c.Executions, keys.Root)
-	e.budgets, e.quotas = rootsOf(c.Budgets, keys.BudgetRoot), rootsOf(c.Quotas, keys.QuotaRoot)
+	e.gates = rootsOf(c.Gates, keys.GateRoot)
 	return nil
 }
 
@@ -294,10 +291,9 @@ func rootsWithoutConfig(ctx context.Context, client rueidis.Client) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is gone or incomplete, and the roots of %d partitions are there: "+
-		"write it again (HSET %s num_flow_partitions %d num_budget_partitions %d num_quota_partitions %d, "+
+		"write it again (HSET %s num_flow_partitions %d num_gate_partitions %d, "+
 		"if the store had as many)",
-		flowfabric.ErrCorrupt, keys.Config, roots, keys.Config, last+1, limits.DefaultBudgetPartitions,
-		limits.DefaultQuotaPartitions)
+		flowfabric.ErrCorrupt, keys.Config, roots, keys.Config, last+1, limits.DefaultGatePartitions)
 }
 
 // configure is configured, with words for a store that was never booted and may not be.
@@ -316,7 +312,7 @@ func (e *Engine) configure(ctx context.Context, wish Counts, create bool) (Count
 func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Counts, error) {
 	r, err := e.callKeys(ctx, functionOf["ff_configure"], []string{keys.Config}, protocol,
 		strconv.Itoa(int(wish.Executions)),
-		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), bit(create))
+		strconv.Itoa(int(wish.Gates)), bit(create))
 	if err != nil {
 		return Counts{}, Damaged(err)
 	}
@@ -324,7 +320,7 @@ func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Coun
 	if err != nil || n == 0 {
 		return Counts{}, fmt.Errorf("ff_configure: %w: partition count", denied.Reply)
 	}
-	c := Counts{Executions: uint16(n), Budgets: uint16(r.number()), Quotas: uint16(r.number())}
+	c := Counts{Executions: uint16(n), Gates: uint16(r.number())}
 	return c, r.fail()
 }
 

@@ -36,8 +36,8 @@ type Facts struct {
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
 	ClosedWhy   string    // see [gatetext.ParseClosing]
-	Slots       int       // of the quota or limit that keeps it waiting because they are taken; 0: not so, or not known
-	Outbox      int       // entries that quotas and budgets have not been told of yet
+	Slots       int       // of the gate that keeps it waiting because they are taken; 0: not so, or not known
+	Outbox      int       // entries that gates have not been told of yet
 
 	// While a worker asks its gates.
 	GrantedTo string    // the session
@@ -112,7 +112,7 @@ const (
 var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": ReleasedSuspended}
 
 // Explain reads everything in its partition that decides why an execution is where it is
-// (lua/read/ff_explain_execution.lua), and the slots of a quota that closed its route. It writes nothing.
+// (lua/read/ff_explain_execution.lua), and the slots of a gate that closed its route. It writes nothing.
 //
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
 // ErrPartitionFrozen (slots: the partition's root, why it is frozen); denied.PartitionMissing.
@@ -155,9 +155,9 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if by := gatetext.ParseClosing(f.ClosedWhy); by.Kind == gatetext.ClosedByCap {
 		if _, l, ok := by.Gate.Limit(); ok {
 			f.Slots = l.Concurrency
-		} else if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil {
+		} else if g, err := e.ReadGate(ctx, by.Gate.Name(), 0, 0, 0); err == nil {
 			// a number more, in a partition that may be away
-			f.Slots = q.Cap
+			f.Slots = g.Concurrency
 		}
 	}
 	x := wire.Fields{M: core, R: r}

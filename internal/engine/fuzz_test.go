@@ -17,7 +17,7 @@ func FuzzStored(f *testing.F) {
 		unit)
 	for _, seed := range []string{sampleUUID + " kid nonce 5 key", signal, waitpoint,
 		strings.Join([]string{"w", "signal", sampleUUID, "1", "2", "c", "b", "r", "0"}, unit),
-		"budget acme tokens 5 4 1", "quota gpu rate", "unavailable route", "3." + sampleUUID + ":7",
+		"gate acme amount tokens 5 4 1", "gate gpu rate", "unavailable route", "3." + sampleUUID + ":7",
 		sampleUUID + " T1 1 2 3 w1", sampleUUID + " " + sampleUUID + " " + sampleUUID + " resumed go", "ff:{fp:3}:x:a",
 		"l\x1fblue\x1fslow", "t\x1fa\x1fb", "5 m"} {
 		f.Add(seed)

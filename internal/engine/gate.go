@@ -23,13 +23,18 @@ type Answer struct {
 }
 
 // ClaimGranted claims 1..100 executions that a claim of this number granted to the session and whose gates let them
-// pass (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; denied.StaleLease:
-// the grant was taken back. The call may be repeated. denied.LeaseExpired: the session is dead.
-func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
-	grants []Grant) ([]Answer, []Claim, error) {
+// pass (lua/admission/ff_claim_granted.lua). measured tells of their routes what their gates measure. The claims are of
+// those without an error, in order; denied.StaleLease: the grant was taken back. The call may be repeated.
+// denied.LeaseExpired: the session is dead.
+func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []Grant,
+	measured []wire.ClaimGrantedRoute) ([]Answer, []Claim, error) {
 	args := []string{protocol, session, strconv.Itoa(len(grants))}
 	for _, g := range grants {
 		args = append(args, ids.UUID(g.Execution).String(), strconv.FormatUint(g.Epoch, 10))
+	}
+	args = append(args, strconv.Itoa(len(measured)))
+	for _, x := range measured {
+		args = append(args, strconv.Itoa(x.Route), x.Meters)
 	}
 	r, err := e.call(ctx, functionOf["ff_claim_granted"], partition, args...)
 	if err != nil {
@@ -43,7 +48,7 @@ func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session str
 	return out, claims, err
 }
 
-// GrantReturn is a grant that goes back. Reserved: a quota may have a hold of it.
+// GrantReturn is a grant that goes back. Reserved: a gate may have a hold of it.
 type GrantReturn struct {
 	Grant
 	Reserved bool
@@ -93,11 +98,10 @@ func (e *Engine) OpenRoutes(ctx context.Context, partition uint16, routes []uint
 	return waiting, nil
 }
 
-// OutboxEntry is what budgets, quotas and other executions are to be told because of one call.
+// OutboxEntry is what gates and other executions are to be told because of one call.
 type OutboxEntry struct {
 	ID       string
-	Released []Released
-	Refunds  []Refund
+	News     []News
 	Awaiting []Awaiting   // executions that are to be told who waits for them
 	Ends     []AwaitedEnd // waiters that are to be told
 }
@@ -123,15 +127,8 @@ func (x *OutboxEntry) notice(partition uint16, kind string, h header) error {
 	switch kind {
 	case "a", "n", "k", "w":
 		x.awaited(kind, partition, &h)
-	case "q":
-		x.Released = append(x.Released, Released{Quota: h.next(),
-			Hold: Hold{Execution: h.id(partition), Epoch: h.unsigned()}, Ran: h.next() == "1"})
-	case "b":
-		refund := Refund{Budget: h.next(), Execution: h.id(partition), Outcome: h.next()}
-		if h.rest != "" {
-			refund.Epoch = h.unsigned()
-		}
-		x.Refunds = append(x.Refunds, refund)
+	case "g":
+		x.News = append(x.News, News{Gate: h.next(), Execution: h.id(partition), What: h.next(), Epoch: h.unsigned()})
 	default:
 		return fmt.Errorf("notice of kind %q", clip(kind))
 	}
@@ -196,7 +193,7 @@ type Closing struct {
 // PartitionGates is what a partition knows of gates.
 type PartitionGates struct {
 	Partition uint16
-	Outbox    int // entries that budgets and quotas have not been told of
+	Outbox    int // entries that gates have not been told of
 	Attached  []Attachment
 	Closed    []Closing
 	Err       error
@@ -241,7 +238,7 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 	return out, own.fail()
 }
 
-// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_hold_execution.lua).
+// HoldExecution keeps an execution that could be claimed from being handed out (lua/operate/ff_hold_execution.lua).
 // denied.NotEligible: it is in another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID) (already bool, err error) {
 	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: ids.UUID(id).String(), Held: true})

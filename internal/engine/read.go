@@ -15,7 +15,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
@@ -70,12 +69,7 @@ func Gated(s flowfabric.State, why string) flowfabric.State {
 	if s.Public != flowfabric.Waiting || s.BlockingReason != codes.ForWorker || why == "" {
 		return s
 	}
-	by := gatetext.ParseClosing(why)
-	if by.Gate.IsBudget() {
-		s.Public, s.BlockingReason = flowfabric.WaitingBudget, "waiting_for_budget"
-	} else { // nothing else closes a route; one that does not say what it is counts as a quota
-		s.Public, s.BlockingReason = flowfabric.WaitingQuota, "waiting_for_quota"
-	}
+	s.Public, s.BlockingReason = flowfabric.WaitingGate, "waiting_for_gate"
 	return s
 }
 

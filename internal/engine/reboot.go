@@ -12,10 +12,10 @@ import (
 )
 
 // Counts are the numbers of partitions of a deployment.
-type Counts struct{ Executions, Budgets, Quotas uint16 }
+type Counts struct{ Executions, Gates uint16 }
 
 func (c Counts) String() string {
-	return fmt.Sprintf("%d execution, %d budget and %d quota partitions", c.Executions, c.Budgets, c.Quotas)
+	return fmt.Sprintf("%d execution and %d gate partitions", c.Executions, c.Gates)
 }
 
 // CountsError says that the store was made anew with other partition counts while this process ran. Nothing but a
@@ -88,5 +88,5 @@ func (e *Engine) sameCounts(ctx context.Context) error {
 }
 
 func (e *Engine) counts() Counts {
-	return Counts{e.partitions, uint16(len(e.budgets)), uint16(len(e.quotas))}
+	return Counts{e.partitions, uint16(len(e.gates))}
 }

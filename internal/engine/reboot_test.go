@@ -115,7 +115,7 @@ func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 		for name, call := range callsOnPartition3(e) {
 			err := call(t.Context())
 			oneLine(t, name, err, flowfabric.ErrConfig,
-				"made anew with 2 execution, 32 budget and 32 quota partitions, and this process began with 4 execution, 32 budget and 32 quota partitions; restart this process")
+				"made anew with 2 execution and 32 gate partitions, and this process began with 4 execution and 32 gate partitions; restart this process")
 			if counts, ok := errors.AsType[*CountsError](err); !ok || counts.Stored.Executions != 2 ||
 				counts.Used.Executions != 4 {
 				t.Errorf("%s: %+v", name, counts)

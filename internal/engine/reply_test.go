@@ -302,7 +302,7 @@ var good = map[string][]string{
 		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1\x1f1", "3", "id", sampleUUID, "condition",
 		"L\x1f1\x1f1\x1fgo", "n1", "1", "1", sampleUUID, samplePoint, "2", "st", "F1", "nn", "2", "3", "1", sampleUUID,
 		"up", "A1",
-		"1700000000000", "quota q cap", "2", "1700000000000", "anna", "why"},
+		"1700000000000", "gate q cap", "2", "1700000000000", "anna", "why"},
 	"ff_register_worker": {"OK", "renewed", "1700000030000", "4"},
 	"ff_list_workers": {"OK", "1700000000000", "", "1", "w", "1700000030000", "1700000000000", "1690000000000", "3",
 		"2", "1", "why",

@@ -22,7 +22,7 @@ type Primary struct {
 
 // Key is one key of a partition: ":x:<execution>" has the area "x" and is of the execution.
 type Key struct {
-	Kind      string // of the partition: "" executions, "b" budgets, "q" quotas
+	Kind      string // of the partition: "" executions, "g" gates
 	Partition uint16
 	Area, Of  string
 }
@@ -93,14 +93,11 @@ func (p Primary) Scan(ctx context.Context, cursor uint64, of ...uint16) (list []
 	return p.scan(ctx, cursor, match, "", len(p.e.roots))
 }
 
-// ScanGates lists keys of partitions of budgets, or of quotas, like Scan.
-func (p Primary) ScanGates(ctx context.Context, budgets bool, cursor uint64) (list []Key, next uint64, err error) {
+// ScanGates lists keys of partitions of gates, like Scan.
+func (p Primary) ScanGates(ctx context.Context, cursor uint64) (list []Key, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.e.cfg.CallTimeout)
 	defer cancel()
-	if budgets {
-		return p.scan(ctx, cursor, "ff:{b:*", "b", len(p.e.budgets))
-	}
-	return p.scan(ctx, cursor, "ff:{q:*", "q", len(p.e.quotas))
+	return p.scan(ctx, cursor, "ff:{g:*", "g", len(p.e.gates))
 }
 
 func (p Primary) scan(ctx context.Context, cursor uint64, match, kind string,
@@ -122,10 +119,10 @@ const (
 	scanPage   = 500
 )
 
-// parseKey reads ff:{fp:3}, ff:{fp:3}:delayed, ff:{fp:3}:x:… or ff:{b:3}:bd:….
+// parseKey reads ff:{fp:3}, ff:{fp:3}:delayed, ff:{fp:3}:x:… or ff:{g:3}:ga:….
 func parseKey(text string) (k Key, ok bool) {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(text, "ff:{"), ":")
-	root := map[string]func(uint16) string{"fp": keys.Root, "b": keys.BudgetRoot, "q": keys.QuotaRoot}[kind]
+	root := map[string]func(uint16) string{"fp": keys.Root, "g": keys.GateRoot}[kind]
 	number, rest, closed := strings.Cut(rest, "}")
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || !closed || root == nil || root(uint16(n))+rest != text || rest != "" && rest[0] != ':' {

@@ -28,12 +28,12 @@ func (c Change) Position() Position {
 	return Position{Score: int64(c.id.Ms), Member: fmt.Sprintf("%020d %06d", c.id.Seq, c.source)}
 }
 
-// TrailSources is how many trails there are: one for each partition of executions, of budgets and of quotas.
-func (e *Engine) TrailSources() int { return len(e.roots) + len(e.budgets) + len(e.quotas) }
+// TrailSources is how many trails there are: one for each partition of executions and of gates.
+func (e *Engine) TrailSources() int { return len(e.roots) + len(e.gates) }
 
 // trailRoot is the root of a source.
 func (e *Engine) trailRoot(source int) string {
-	for _, roots := range [][]string{e.roots, e.budgets, e.quotas} {
+	for _, roots := range [][]string{e.roots, e.gates} {
 		if source < len(roots) {
 			return roots[source]
 		}

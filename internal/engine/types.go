@@ -72,7 +72,7 @@ type ClaimReply struct {
 // session.
 type Grant struct {
 	Execution flowfabric.ExecutionID
-	Epoch     uint64 // with the execution the hold by which quotas know it
+	Epoch     uint64 // with the execution the hold by which gates know it
 	Route     uint64
 	Wakes     uint64 // see RouteClosing
 }
@@ -83,6 +83,7 @@ type Claim struct {
 	Type         flowfabric.AttemptType
 	Continues    int // how often the execution has continued with another input
 	Route        uint64
+	Wakes        uint64 // see RouteClosing; filled in by the admitter
 	Priority     int
 	CreatedAt    time.Time
 	ClaimedAt    time.Time     // server time of the claim call

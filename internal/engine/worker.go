@@ -324,7 +324,7 @@ func route(id uint64, row string, r *reader) Route {
 		for _, g := range strings.Split(parts[4], ",") {
 			out.Gates = append(out.Gates, flowfabric.Gate(g))
 		}
-		out.Budgets, out.Quotas = valid.GateNames(out.Gates)
+		out.GateNames = valid.GateNames(out.Gates)
 	}
 	return out
 }

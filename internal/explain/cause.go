@@ -29,18 +29,17 @@ const (
 	WhyNotOffered          = "not_offered"      // the index of the non-empty queues is damaged
 )
 
-// Waiting for budgets and quotas, or for an operator.
+// Waiting for gates, or for an operator.
 const (
-	WhyGranted       = "granted"                // a worker asks its budgets and quotas now
-	WhyGrantDue      = "grant_due"              // it did so for too long, and a tick is awaited
-	WhyWaitingBudget = "waiting_budget"         // a budget is exhausted
-	WhyWaitingRate   = "waiting_rate"           // a quota's window is full
-	WhyWaitingSlot   = "waiting_slot"           // a quota's slots are taken
-	WhyNoBudget      = "budget_not_found"       // it has a budget that does not exist
-	WhyNoQuota       = "quota_policy_not_found" // it has a quota that does not exist
-	// a budget or quota could not be asked, or did not say why it has no room
+	WhyGranted       = "granted"        // a worker asks its gates now
+	WhyGrantDue      = "grant_due"      // it did so for too long, and a tick is awaited
+	WhyWaitingAmount = "waiting_amount" // an amount of a gate is used up
+	WhyWaitingRate   = "waiting_rate"   // a gate's window is full
+	WhyWaitingSlot   = "waiting_slot"   // a gate's slots are taken
+	WhyNoGate        = "gate_not_found" // it has a gate that does not exist
+	// a gate could not be asked, or did not say why it has no room
 	WhyUnavailable = "limits_unavailable"
-	// it is time to ask its budgets and quotas again, and a tick is awaited
+	// it is time to ask its gates again, and a tick is awaited
 	WhyCheckDue      = "limits_due"
 	WhyExecutionHeld = "execution_held" // an operator keeps it from being handed out
 )
@@ -122,7 +121,7 @@ var causeCodes = []string{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
 	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability,
 	WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled, WhyNotQueued, WhyNotOffered,
-	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyUnavailable,
+	WhyGranted, WhyGrantDue, WhyWaitingAmount, WhyWaitingRate, WhyWaitingSlot, WhyNoGate, WhyUnavailable,
 	WhyCheckDue,
 	WhyExecutionHeld,
 	WhyDelayed, WhyDebounced, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,

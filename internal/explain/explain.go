@@ -65,7 +65,7 @@ func explain(f engine.Facts, workers crew) flowfabric.Explanation {
 	out := flowfabric.Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public,
 		ClosedUntil: f.ClosedUntil, ClosedWhy: f.ClosedWhy}
 	switch out.State {
-	case flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota:
+	case flowfabric.Waiting, flowfabric.WaitingGate:
 		if f.Ahead >= 0 {
 			out.Ahead = &f.Ahead
 		}

@@ -20,13 +20,10 @@ func gateList(gates []flowfabric.Gate) string {
 }
 
 func gateNamed(g flowfabric.Gate) string {
-	if g.IsBudget() {
-		return "budget " + g.Name()
-	}
 	if key, _, ok := g.Limit(); ok {
 		return "key " + plainly(key)
 	}
-	return "quota " + g.Name()
+	return "gate " + g.Name()
 }
 
 // plainly quotes a text of a caller only where it is not one plain word.
@@ -39,7 +36,7 @@ func plainly(text string) string {
 
 const wordy = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/@_-"
 
-// closed explains one that a budget, a quota or a limit of a key keeps waiting.
+// closed explains one that a gate or a limit of a key keeps waiting.
 func closed(f engine.Facts, workers crew) account {
 	by := gatetext.ParseClosing(f.ClosedWhy)
 	a := account{at: f.ClosedUntil, timed: true}
@@ -47,8 +44,8 @@ func closed(f engine.Facts, workers crew) account {
 	sooner := ", or as soon as there is room"
 	key, limit, ofKey := by.Gate.Limit()
 	switch by.Kind {
-	case gatetext.ClosedByBudget:
-		a.reason = WhyWaitingBudget
+	case gatetext.ClosedByAmount:
+		a.reason = WhyWaitingAmount
 		a.why = fmt.Sprintf("It waits for %s: %d of %d %s are used.", of, by.Used, by.Limit, plainly(by.Dimension))
 		if by.Refused > 0 {
 			a.why = fmt.Sprintf("It waits for %s: %d of %d %s are used, and %d more do not fit.", of, by.Used, by.Limit,
@@ -75,14 +72,10 @@ func closed(f engine.Facts, workers crew) account {
 		if f.Outbox > 0 {
 			a.why += fmt.Sprintf(" Some may have ended: %s on the way.", reports(f.Outbox))
 		}
-	case gatetext.ClosedNoBudget:
-		a.reason = WhyNoBudget
+	case gatetext.ClosedNoGate:
+		a.reason = WhyNoGate
 		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
-		sooner = ", or once somebody makes that budget (admin.PutBudget)"
-	case gatetext.ClosedNoQuota:
-		a.reason = WhyNoQuota
-		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
-		sooner = ", or once somebody makes that quota (admin.PutQuota)"
+		sooner = ", or once somebody makes that gate (admin.PutGate)"
 	case gatetext.ClosedUnavailable:
 		a.reason, sooner = WhyUnavailable, ""
 		if by.Gate == "" {
@@ -112,7 +105,7 @@ func place(f engine.Facts) string {
 	return fmt.Sprintf(" %d others are ahead of it.", f.Ahead)
 }
 
-// reports says how many ends a quota was not told of yet.
+// reports says how many ends a gate was not told of yet.
 func reports(n int) string {
 	if n == 1 {
 		return "1 report is"
@@ -120,7 +113,7 @@ func reports(n int) string {
 	return fmt.Sprintf("%d reports are", n)
 }
 
-// granted explains one for which a worker is asking budgets and quotas.
+// granted explains one for which a worker is asking gates.
 func granted(f engine.Facts) account {
 	who := quote(ids.Worker(f.GrantedTo))
 	a := account{reason: WhyGranted, at: f.GrantEnds, timed: true}

@@ -104,9 +104,9 @@ func stuck(instance string) flowfabric.Worker {
 	return w
 }
 
-// gated gives it a budget and a quota.
+// gated gives it two gates.
 func gated(f *engine.Facts) {
-	f.Route.Gates = []flowfabric.Gate{flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("openai")}
+	f.Route.Gates = []flowfabric.Gate{flowfabric.Gate("acme"), flowfabric.Gate("openai")}
 }
 
 // granting has a worker ask its gates for so long.
@@ -178,20 +178,19 @@ var examples = map[string]example{
 
 	WhyGranted:  {facts: in("G1f", granting(4*time.Second))},
 	WhyGrantDue: {facts: in("G1t", func(f *engine.Facts) { failing(f); granting(-100 * time.Millisecond)(f) })},
-	WhyWaitingBudget: {facts: in("R1f", shutting("budget acme tokens 1000000 1000000", 21*time.Second)),
+	WhyWaitingAmount: {facts: in("R1f", shutting("gate acme amount tokens 1000000 1000000", 21*time.Second)),
 		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
-	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)),
+	WhyWaitingRate: {facts: in("R1f", shutting("gate openai rate", 1800*time.Millisecond)),
 		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyWaitingSlot: {facts: in("R1i", func(f *engine.Facts) {
-		shutting("quota openai cap", 700*time.Millisecond)(f)
+		shutting("gate openai cap", 700*time.Millisecond)(f)
 		f.Released, f.Outbox, f.Slots = engine.ReleasedSuspended, 2, 20
 	}), workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
-	WhyNoBudget: {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)),
+	WhyNoGate: {facts: in("R1f", shutting("gate_not_found acme", 20*time.Second)),
 		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
-	WhyNoQuota: {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
-	WhyUnavailable: {facts: in("R1f", shutting("unavailable quota openai", time.Minute)),
+	WhyUnavailable: {facts: in("R1f", shutting("unavailable gate openai", time.Minute)),
 		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
-	WhyCheckDue: {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
+	WhyCheckDue: {facts: in("R1f", shutting("gate openai rate", -300*time.Millisecond))},
 	WhyExecutionHeld: {facts: in("R4f", func(f *engine.Facts) {
 		f.HeldAt, f.HeldBy, f.HoldReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
 	})},
@@ -368,7 +367,7 @@ func TestErrorsThatExplainNothing(t *testing.T) {
 }
 
 // inside are words that only this library's own code and documents of its design know.
-var inside = regexp.MustCompile(`(?i)\b(gates?|routes?|grants?|granted|rung|rings?|backlog|outbox|notices?|index|` +
+var inside = regexp.MustCompile(`(?i)\b(routes?|grants?|granted|rung|rings?|backlog|outbox|notices?|index|` +
 	`registry|filed|closed|closes)\b`)
 
 // Every text that a sentence is made of is in the words of those who read it, not only those of the examples.

@@ -30,8 +30,8 @@ type Graph struct {
 
 // memberStates are the public states in the order in which summaries name them.
 var memberStates = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
-	flowfabric.Expired, flowfabric.Skipped, flowfabric.Active, flowfabric.Waiting, flowfabric.WaitingBudget,
-	flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.WaitingChildren}
+	flowfabric.Expired, flowfabric.Skipped, flowfabric.Active, flowfabric.Waiting, flowfabric.WaitingGate,
+	flowfabric.Delayed, flowfabric.Suspended, flowfabric.WaitingChildren}
 
 // levels gives every node its distance from the nodes that depend on nothing, by the longest way.
 func (s *Graph) levels() (of map[flowfabric.ExecutionID]int, most int) {

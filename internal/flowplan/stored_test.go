@@ -28,7 +28,7 @@ func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 func race() *flow.Flow {
 	f := flow.New("race", flow.Growing(), flowfabric.Tags(map[string]string{"a.b": "c"}))
 	fast := flow.Add(f, "fast", work, "x", flowfabric.Priority(7), flowfabric.Delay(time.Second),
-		flowfabric.Quotas("gpu"))
+		flowfabric.Gates("gpu"))
 	deep := flow.Add(f, "deep", work, "y", flowfabric.Deadline(time.Hour),
 		flowfabric.Tags(map[string]string{"d.e": "f"}))
 	flow.Add(f, "answer", work, "z", flow.Input[string]{Name: "left"}.From(fast), flow.After(deep), flow.AnyOf(),

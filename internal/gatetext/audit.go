@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
-// Audit reads the entries of a budget's or quota's book.
+// Audit reads the entries of a gate's book.
 func Audit(name string, entries []string) (out []admission.AuditEntry, err error) {
 	for _, text := range entries {
 		parts := strings.SplitN(text, "\x1f", 4)
@@ -32,7 +32,7 @@ func Audit(name string, entries []string) (out []admission.AuditEntry, err error
 	return out, nil
 }
 
-// spelledIDs has the executions that a budget's audit log names written as everywhere else.
+// spelledIDs has the executions that a gate's audit log names written as everywhere else.
 func spelledIDs(e *admission.AuditEntry) {
 	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
 	if at == nil {
@@ -47,7 +47,7 @@ func spelledIDs(e *admission.AuditEntry) {
 	}
 }
 
-// ParseSpender reads how budgets and quotas write an execution: <partition>.<uuid>.
+// ParseSpender reads how gates write an execution: <partition>.<uuid>.
 func ParseSpender(text string) (flowfabric.ExecutionID, error) {
 	where, name, _ := strings.Cut(text, ".")
 	partition, bad := strconv.ParseUint(where, 10, 16)
@@ -55,13 +55,13 @@ func ParseSpender(text string) (flowfabric.ExecutionID, error) {
 	return mint.Join(uint16(partition), id), errors.Join(bad, err)
 }
 
-// auditWords reads the detail of an entry of a budget or quota; one that is not as expected is left as it is.
+// auditWords reads the detail of an entry of a gate; one that is not as expected is left as it is.
 func auditWords(e *admission.AuditEntry, name string) {
 	before, known := *e, false
 	switch w := strings.Split(e.Detail, " "); e.What {
 	case "created", "changed":
 		known = auditedSettings(e, name, w)
-	case "adjusted":
+	case "adjusted", "raised":
 		var text string
 		text, e.Reason, _ = strings.Cut(e.Detail, " ")
 		e.Amounts, known = readAmounts(text)
@@ -90,29 +90,31 @@ func auditWords(e *admission.AuditEntry, name string) {
 	}
 }
 
-// auditedSettings reads the settings of a budget: scope, mode, on hard, on soft, interval, strict, refund and limits;
-// or of a quota: scope, rate, window, cap and jitter. A scope may have spaces, the rest has none.
+// auditedSettings reads what a gate was created with or changed to: scope, mode, on hard, on soft, interval, strict,
+// refund, rate, window, how many at once, jitter, the gate above and limits.
 func auditedSettings(e *admission.AuditEntry, name string, w []string) bool {
 	n := len(w)
-	if last := w[n-1]; n >= 8 && (last == "" || strings.HasPrefix(last, "h:")) {
-		e.Budget = &admission.Budget{Name: name, Scope: strings.Join(w[:n-7], " "), Warn: w[n-7] == "warn",
-			OnHard: admission.HardAction(w[n-6]), WarnSoft: w[n-5] == "warn", Reset: millis(counted(w[n-4])),
-			StrictDimensions: w[n-3] == "1", Limits: map[string]admission.Limit{}}
-		if w[n-2] != "" {
-			e.Budget.Refund = strings.Split(w[n-2], ",")
-		}
-		parts := strings.Split(last, ",") // h:<dimension>,<hard>,s:<dimension>,<soft>,…
-		for i := 0; i+3 < len(parts); i += 4 {
-			e.Budget.Limits[strings.TrimPrefix(parts[i], "h:")] = admission.Limit{Hard: counted(parts[i+1]),
-				Soft: counted(parts[i+3])}
-		}
-		return true
-	}
-	if n < 5 {
+	if n < 13 {
 		return false
 	}
-	e.Quota = &admission.Quota{Name: name, Scope: strings.Join(w[:n-4], " "), Rate: int(counted(w[n-4])),
-		Window: millis(counted(w[n-3])), Cap: int(counted(w[n-2])), Jitter: millis(counted(w[n-1]))}
+	w, e.Gate = w[n-12:], &admission.Gate{Name: name, Scope: strings.Join(w[:n-12], " ")}
+	g := e.Gate
+	g.Warn, g.OnHard, g.WarnSoft = w[0] == "warn", admission.HardAction(w[1]), w[2] == "warn"
+	g.Reset, g.StrictDimensions = millis(counted(w[3])), w[4] == "1"
+	if w[5] != "" {
+		g.Refund = strings.Split(w[5], ",")
+	}
+	g.Rate, g.Window, g.Concurrency, g.Jitter = int(counted(w[6])), millis(counted(w[7])), int(counted(w[8])),
+		millis(counted(w[9]))
+	g.Parent = w[10]
+	parts := strings.Split(w[11], ",") // h:<dimension>,<hard>,s:<dimension>,<soft>,…
+	for i := 0; i+3 < len(parts); i += 4 {
+		if g.Limits == nil {
+			g.Limits = map[string]admission.Limit{}
+		}
+		g.Limits[strings.TrimPrefix(parts[i], "h:")] = admission.Limit{Hard: counted(parts[i+1]),
+			Soft: counted(parts[i+3])}
+	}
 	return true
 }
 

@@ -11,18 +11,21 @@ import (
 // What the detail of an entry says is told by name, whatever text stands in front of it.
 func TestAuditWords(t *testing.T) {
 	for _, x := range []struct{ what, detail, want string }{
-		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8",
-			`"budget":{"name":"n","scope":"all of it","on_hard":"fail","reset_ms":86400000,"refund":["failed"],` +
-				`"limits":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}}}`},
-		{"created", " warn fail warn 0 1  h:tokens,0,s:tokens,8",
-			`"budget":{"name":"n","warn":true,"on_hard":"fail","warn_soft":true,"strict":true,` +
-				`"limits":{"tokens":{"soft":8}}}`},
-		{"created", " strict fail allow 0 0  ", `"budget":{"name":"n","on_hard":"fail"}`},
-		{"changed", " 0 0 4 0", `"quota":{"name":"n","cap":4}`},
-		{"changed", "mail and more 100 60000 5 0",
-			`"quota":{"name":"n","scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
-		{"created", " 0 0 0 0", `"quota":{"name":"n"}`},
-		{"created", "a b c d e f 0 0 4 0", `"quota":{"name":"n","scope":"a b c d e f","cap":4}`},
+		{"created", "all of it strict fail allow 86400000 0 failed 0 0 0 0  h:cost,500,s:cost,0,h:tokens,10,s:tokens,8",
+			`"gate":{"name":"n","scope":"all of it","limits":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}},` +
+				`"reset_ms":86400000,"on_hard":"fail","refund":["failed"]}`},
+		{"created", " warn fail warn 0 1  0 0 0 0  h:tokens,0,s:tokens,8",
+			`"gate":{"name":"n","limits":{"tokens":{"soft":8}},"on_hard":"fail","warn":true,"warn_soft":true,` +
+				`"strict":true}`},
+		{"created", " strict fail allow 0 0  0 0 0 0  ", `"gate":{"name":"n","on_hard":"fail"}`},
+		{"changed", " strict reject allow 0 0  0 0 4 0  ", `"gate":{"name":"n","on_hard":"reject","concurrency":4}`},
+		{"changed", "mail and more strict reject allow 0 0  100 60000 5 20  h:tokens,9,s:tokens,0",
+			`"gate":{"name":"n","scope":"mail and more","limits":{"tokens":{"hard":9}},"on_hard":"reject","rate":100,` +
+				`"window_ms":60000,"jitter_ms":20,"concurrency":5}`},
+		{"created", "a b c d e f g h i j k l m strict reject allow 0 0  0 0 4 0  ",
+			`"gate":{"name":"n","scope":"a b c d e f g h i j k l m","on_hard":"reject","concurrency":4}`},
+		{"changed", "team strict reject allow 0 0  0 0 4 0 firm ",
+			`"gate":{"name":"n","scope":"team","parent":"firm","on_hard":"reject","concurrency":4}`},
 		{"period", "3 1700000000000 0 tokens=5,cost=1",
 			`"amounts":{"cost":1,"tokens":5},"period":3,"period_began_at":"2023-11-14T22:13:20Z"`},
 		{"period", "3 1700000000000 2 ", `"period":3,"period_began_at":"2023-11-14T22:13:20Z","periods_missed":2`},

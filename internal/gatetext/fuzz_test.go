@@ -8,8 +8,9 @@ import (
 
 // Whatever text the store has is read or left, and what is read is written alike.
 func FuzzText(f *testing.F) {
-	for _, seed := range []string{"", "g", "n\x1fshop", "t\x1fapp\x1fmail", "budget acme tokens 12 10",
-		"quota api rate", "3 1700000000000 2 tokens=5", " 0 0 4 0", "3.00000000-0000-4000-9000-000000000001 tokens=5"} {
+	for _, seed := range []string{"", "g", "n\x1fshop", "t\x1fapp\x1fmail", "gate acme amount tokens 12 10",
+		"gate api rate", "3 1700000000000 2 tokens=5", " strict fail allow 0 0  0 0 4 0 ",
+		"3.00000000-0000-4000-9000-000000000001 tokens=5"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

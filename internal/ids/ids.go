@@ -90,7 +90,7 @@ func Partition(id uuid.UUID, count uint16) uint16 { return crc16(id[:]) % max(co
 // SchedulePartition places a schedule by its name, in the same way.
 func SchedulePartition(name string, count uint16) uint16 { return crc16([]byte(name)) % max(count, 1) }
 
-// GatePartition is the partition of a budget or quota among n; of a limit, which is called "@<numbers>@<key>", that
+// GatePartition is the partition of a gate among n; of a limit, which is called "@<numbers>@<key>", that
 // of its key.
 func GatePartition(name string, n uint16) uint16 {
 	h := fnv.New32a()

@@ -11,11 +11,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// admissionAreas gives the type of every key of a partition of budgets or quotas.
+// admissionAreas gives the type of every key of a partition of gates.
 var admissionAreas = map[string]string{
-	"": "hash", ":budgets": "zset", ":trail": "stream", ":bd:": "hash", ":bu:": "hash", ":bx:": "zset", ":bl:": "hash",
-	":br:": "string", ":bh:": "list", ":bw:": "zset", ":quotas": "zset", ":qd:": "hash", ":qw:": "zset", ":qs:": "zset",
-	":qh:": "list", ":qc:": "zset", ":qr:": "zset",
+	"": "hash", ":gates": "zset", ":trail": "stream", ":ga:": "hash", ":gh:": "list", ":gu:": "hash", ":gx:": "zset",
+	":gl:": "hash", ":gq:": "zset", ":gp:": "list", ":reserved": "zset", ":gr:": "string", ":gw:": "zset",
+	":gt:": "zset",
+	":gs:": "zset", ":gc:": "zset", ":ge:": "zset",
 }
 
 var (
@@ -23,11 +24,12 @@ var (
 	gateDim    = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 	holdText   = regexp.MustCompile(`^\d{1,5}\.[0-9a-f-]{36}:\d{1,16}$`)
 	spenderID  = regexp.MustCompile(`^(0|[1-9]\d{0,4})\.[0-9a-f-]{36}$`)
+	openText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63} \d{1,5}\.[0-9a-f-]{36}:\d{1,16}\.\d{1,16}$`)
 	waiterText = regexp.MustCompile(`^\d{1,5} [1-9]\d{0,15}$`)
 )
 
-// CheckAdmission reads the partition of budgets or of quotas with this root and tells, in order, everything in it
-// that breaks a rule. A partition that nobody has used yet breaks none.
+// CheckAdmission reads the partition of gates with this root and tells, in order, everything in it that breaks a rule.
+// A partition that nobody has used yet breaks none.
 func CheckAdmission(ctx context.Context, client rueidis.Client, root string) ([]string, error) {
 	list, err := client.Do(ctx, client.B().Eval().Script(listing).Numkeys(1).Key(root).Build()).AsStrSlice()
 	if err != nil {
@@ -55,7 +57,7 @@ func CheckAdmission(ctx context.Context, client rueidis.Client, root string) ([]
 	return a.bad, nil
 }
 
-// admission checks one partition of budgets or quotas.
+// admission checks one partition of gates.
 type admission struct{ *look }
 
 func (a *admission) verify() {
@@ -65,29 +67,24 @@ func (a *admission) verify() {
 	if a.Root["protocol"] == "" {
 		a.wrong("the root has no protocol")
 	}
-	for _, index := range []struct{ name, area string }{{":budgets", ":bd:"}, {":quotas", ":qd:"}} {
-		for name := range a.ZSets[index.name] {
-			if a.Hashes[index.area+name] == nil {
-				a.wrong("%s lists %q, which is not defined", index.name, name)
-			}
-		}
-		for key := range a.Hashes {
-			name, is := strings.CutPrefix(key, index.area)
-			if _, listed := a.ZSets[index.name][name]; is && !listed {
-				a.wrong("%q is defined and not in %s", name, index.name)
-			}
-			if is && !gateName.MatchString(name) {
-				a.wrong("%q is no name", name)
-			}
+	for name := range a.ZSets[":gates"] {
+		if a.Hashes[":ga:"+name] == nil {
+			a.wrong(":gates lists %q, which is not defined", name)
 		}
 	}
 	for key, h := range a.Hashes {
-		switch family, _ := areaOf(key, admissionAreas); family {
-		case ":bd:":
-			a.budget(strings.TrimPrefix(key, family), h)
-		case ":qd:":
-			a.quota(strings.TrimPrefix(key, family), h)
+		name, is := strings.CutPrefix(key, ":ga:")
+		if !is {
+			continue
 		}
+		if _, listed := a.ZSets[":gates"][name]; !listed {
+			a.wrong("%q is defined and not in :gates", name)
+		}
+		if !gateName.MatchString(name) {
+			a.wrong("%q is no name", name)
+		}
+		a.amounts(name, h)
+		a.starts(name, h)
 	}
 	for _, owned := range [][]string{names(a.Hashes), names(a.ZSets), names(a.Lists)} {
 		for _, key := range owned {
@@ -95,32 +92,35 @@ func (a *admission) verify() {
 		}
 	}
 	for key := range a.Expires {
-		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") &&
-			!ofLimit(key, ":qc:@", ":qr:@") {
+		if !passing(key) {
 			a.wrong("%s has a TTL", key)
 		}
 	}
 	for _, keys := range [][]string{names(a.Hashes), names(a.Texts), names(a.ZSets)} {
 		for _, key := range keys {
-			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:") ||
-				ofLimit(key, ":qc:@", ":qr:@")) && !a.Expires[key] {
+			if passing(key) && !a.Expires[key] {
 				a.wrong("%s stays for ever", key)
 			}
 		}
 	}
 }
 
-// owned verifies that what was counted for a budget or quota has a definition, and is of its kind.
+// passing tells whether a key has a TTL: ledgers, reports, lines, windows, and who waits for a limit of a key.
+func passing(key string) bool {
+	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gt:", ":gc:@", ":ge:@")
+}
+
+// owned verifies that what was counted for a gate has a definition, and is of its kind. Limits of keys have none.
 func (a *admission) owned(key string) {
 	family, _ := areaOf(key, admissionAreas)
 	name := strings.TrimPrefix(key, family)
-	definition := map[string]string{":bu:": ":bd:", ":bx:": ":bd:", ":bh:": ":bd:", ":bw:": ":bd:", ":qw:": ":qd:",
-		":qs:": ":qd:", ":qh:": ":qd:", ":qc:": ":qd:", ":qr:": ":qd:"}[family]
-	if definition != "" && a.Hashes[definition+name] == nil && !ofLimit(key, ":qw:@", ":qs:@", ":qc:@", ":qr:@") {
+	if ofAny(family, ":gu:", ":gx:", ":gh:", ":gq:", ":gw:", ":gt:", ":gs:", ":gc:", ":ge:") &&
+		a.Hashes[":ga:"+name] == nil &&
+		!ofAny(key, ":gt:@", ":gs:@", ":gc:@", ":ge:@") {
 		a.wrong("%s belongs to nothing", key)
 	}
-	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText,
-		":qw:": holdText, ":bx:": spenderID}[family]
+	shape := map[string]*regexp.Regexp{":gw:": waiterText, ":gc:": waiterText, ":ge:": waiterText, ":gs:": holdText,
+		":gt:": holdText, ":gx:": spenderID, ":gq:": spenderID, ":reserved": openText}[family]
 	for member := range a.ZSets[key] {
 		if shape != nil && !shape.MatchString(member) {
 			a.wrong("%s has %q", key, member)
@@ -130,14 +130,14 @@ func (a *admission) owned(key string) {
 		a.wrong("%s has %d entries", key, n)
 	}
 	for _, entry := range a.Lists[key] {
-		if len(strings.SplitN(entry, "\x1f", 4)) != 4 {
+		if family == ":gh:" && len(strings.SplitN(entry, "\x1f", 4)) != 4 {
 			a.wrong("%s has %q", key, entry)
 		}
 	}
 }
 
-// ofLimit tells whether a key counts for limits of keys, which have no definition.
-func ofLimit(key string, areas ...string) bool {
+// ofAny tells whether a key is in one of these areas.
+func ofAny(key string, areas ...string) bool {
 	return slices.ContainsFunc(areas, func(area string) bool { return strings.HasPrefix(key, area) })
 }
 
@@ -153,8 +153,9 @@ func (a *admission) numbers(what string, h map[string]string, fields ...string) 
 	return out
 }
 
-func (a *admission) budget(name string, h map[string]string) {
-	what := "budget " + name
+// amounts verifies the definition of a gate that says what may be used, and what was used.
+func (a *admission) amounts(name string, h map[string]string) {
+	what := "gate " + name
 	n := a.numbers(what, h, "iv", "ct", "up", "rc", "ps", "bc", "bs")
 	for field, legal := range map[string][]string{"md": {"strict", "warn"}, "hd": {"reject", "fail", "block"},
 		"sf": {"allow", "warn"}, "st": {"0", "1"}} {
@@ -175,19 +176,68 @@ func (a *admission) budget(name string, h map[string]string) {
 			a.wrong("%s limits %q to %s, softly %d", what, dim, text, l["s:"+dim])
 		}
 	}
-	used := a.Hashes[":bu:"+name]
+	used := a.Hashes[":gu:"+name]
 	for dim, text := range used {
 		if !gateDim.MatchString(dim) || !whole(text) {
 			a.wrong("%s has used %q of %q", what, text, dim)
 		}
-		if _, limited := h["h:"+dim]; !limited && h["st"] == "1" && a.unchanged(":bh:"+name) {
+		if _, limited := h["h:"+dim]; !limited && h["st"] == "1" && a.unchanged(":gh:"+name) {
 			a.wrong("%s counts only dimensions with limits, and has used %q", what, dim)
 		}
 	}
 	a.ledgers(name, h, used)
+	a.reserved(name, h, used)
 }
 
-// unchanged tells whether the audit log of a budget or quota says that it is as it was made, and was not corrected.
+// reserved: what is set aside of a gate is the sum of the open reservations of this period, is part of what is used
+// unless somebody corrected that, and is known to whoever asks whether the leases last.
+func (a *admission) reserved(name string, h, used map[string]string) {
+	sums := map[string]int64{}
+	for key, l := range a.Hashes {
+		id, is := strings.CutPrefix(key, ":gl:"+name+":")
+		if !is || l["b"] != h["ct"] {
+			continue
+		}
+		for field, text := range l {
+			number, open := strings.CutPrefix(field, "o:")
+			words := strings.Split(text, " ")
+			if !open {
+				continue
+			}
+			if _, asked := a.ZSets[":reserved"][name+" "+id+":"+number]; !asked || len(words) != 3 {
+				a.wrong("%s has reserved %q under %s, and nobody asks about it", key, text, number)
+				continue
+			}
+			for part := range strings.SplitSeq(words[2], ",") {
+				dim, amount, _ := strings.Cut(part, "=")
+				n, err := strconv.ParseInt(amount, 10, 64)
+				if err != nil {
+					a.wrong("%s has reserved %q", key, part)
+				}
+				if words[0] == h["rc"] {
+					sums[dim] += n
+				}
+			}
+		}
+	}
+	for field, text := range h {
+		if dim, is := strings.CutPrefix(field, "v:"); is {
+			n, err := strconv.ParseInt(text, 10, 64)
+			total, _ := strconv.ParseInt(used[dim], 10, 64)
+			if err != nil || n != sums[dim] || n > total && a.unchanged(":gh:"+name) {
+				a.wrong("gate %s has %s of %s reserved, want %d, and %d used", name, text, dim, sums[dim], total)
+			}
+			delete(sums, dim)
+		}
+	}
+	for dim, n := range sums {
+		if n > 0 {
+			a.wrong("gate %s does not know of %d %s that are reserved", name, n, dim)
+		}
+	}
+}
+
+// unchanged tells whether the audit log of a gate says that it is as it was made, and was not corrected.
 func (a *admission) unchanged(log string) bool {
 	entries := a.Lists[log]
 	return len(entries) > 0 && strings.Contains(entries[0], "\x1fcreated\x1f") &&
@@ -201,11 +251,11 @@ func (a *admission) ledgers(name string, h, used map[string]string) {
 	sums := map[string]int64{}
 	began, _ := strconv.ParseFloat(h["ps"], 64)
 	for key, l := range a.Hashes {
-		id, is := strings.CutPrefix(key, ":bl:"+name+":")
+		id, is := strings.CutPrefix(key, ":gl:"+name+":")
 		if is && !spenderID.MatchString(id) {
 			a.wrong("%s is of no execution", key)
 		}
-		if !is || l["p"] != h["rc"] || a.ZSets[":bx:"+name][id] < began {
+		if !is || l["p"] != h["rc"] || a.ZSets[":gx:"+name][id] < began {
 			continue
 		}
 		for field, text := range l {
@@ -219,26 +269,27 @@ func (a *admission) ledgers(name string, h, used map[string]string) {
 		}
 	}
 	for dim, sum := range sums {
-		if n, _ := strconv.ParseInt(used[dim], 10, 64); sum > n && a.unchanged(":bh:"+name) {
-			a.wrong("budget %s has used %d of %s, and executions reported %d", name, n, dim, sum)
+		if n, _ := strconv.ParseInt(used[dim], 10, 64); sum > n && a.unchanged(":gh:"+name) {
+			a.wrong("gate %s has used %d of %s, and executions reported %d", name, n, dim, sum)
 		}
 	}
 }
 
-func (a *admission) quota(name string, h map[string]string) {
-	what := "quota " + name
-	n := a.numbers(what, h, "rt", "wn", "cp", "jt", "ct", "up")
+// starts verifies how many a gate let start, and how many of them it holds.
+func (a *admission) starts(name string, h map[string]string) {
+	what := "gate " + name
+	n := a.numbers(what, h, "rt", "wn", "cp", "jt")
 	if n["rt"] > 0 && n["wn"] == 0 {
 		a.wrong("%s has a rate of %d and no window", what, n["rt"])
 	}
-	if !a.unchanged(":qh:" + name) {
+	if !a.unchanged(":gh:" + name) {
 		return // it may have more than it would give now
 	}
-	if held := len(a.ZSets[":qs:"+name]); int64(held) > n["cp"] {
+	if held := len(a.ZSets[":gs:"+name]); int64(held) > n["cp"] {
 		a.wrong("%s has %d slots and %d holds", what, n["cp"], held)
 	}
 	started := int64(0)
-	for _, at := range a.ZSets[":qw:"+name] {
+	for _, at := range a.ZSets[":gt:"+name] {
 		if at > float64(a.Now-n["wn"]) {
 			started++
 		}

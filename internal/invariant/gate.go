@@ -10,16 +10,14 @@ import (
 )
 
 var (
-	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
+	attachedRow = regexp.MustCompile(`(?s)^[\w.:/@+=%-]+(?:,[\w.:/@+=%-]+)* (\d{1,16}) .{0,64}$`)
 	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
 	urgedRow    = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
 	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
-	noticeQuota = regexp.MustCompile(
-		`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
+	noticeGate  = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) ` +
+		`(gone|never|failed|cancelled|expired|purged) (\d{1,16})$`)
 	noticeAwaited = regexp.MustCompile(
 		`^([ank] \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+|w \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+ [sfceknx],\d*)$`)
-	noticeSpent = regexp.MustCompile(
-		`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.
@@ -87,8 +85,7 @@ func (l *look) notice(entry, kind, text string) {
 		}
 		return
 	}
-	shape := map[string]*regexp.Regexp{"q": noticeQuota, "b": noticeSpent}[kind]
-	if shape == nil || !shape.MatchString(text) {
+	if kind != "g" || !noticeGate.MatchString(text) {
 		l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)
 		return
 	}
@@ -97,23 +94,24 @@ func (l *look) notice(entry, kind, text string) {
 	if !known {
 		return
 	}
-	if !slices.Contains(strings.Split(l.gates(core["r"]), ","), kind+":"+parts[0]) {
+	above := strings.Contains(","+l.Hashes[":closings"]["m"+core["r"]], ","+parts[0]+"=")
+	if !above && !slices.Contains(strings.Split(l.gates(core["r"]), ","), parts[0]) {
 		l.wrong("entry %s of the outbox tells %s of %s, which has gates %q", entry, parts[0], parts[1],
 			l.gates(core["r"]))
 	}
-	if kind != "q" {
+	state, what := core["s"], parts[2]
+	if what != "gone" && what != "never" {
 		return
 	}
-	state := core["s"]
-	if (state == "A1" || state == "A3") && core["e"] == parts[2] ||
-		granted(codes.Code(state)) && core["ge"] == parts[2] {
-		l.wrong("entry %s of the outbox releases %s under epoch %s, which is %s", entry, parts[1], parts[2], state)
+	if (state == "A1" || state == "A3") && core["e"] == parts[3] ||
+		granted(codes.Code(state)) && core["ge"] == parts[3] {
+		l.wrong("entry %s of the outbox releases %s under epoch %s, which is %s", entry, parts[1], parts[3], state)
 	}
-	epoch, _ := strconv.ParseFloat(parts[2], 64)
+	epoch, _ := strconv.ParseFloat(parts[3], 64)
 	last, _ := strconv.ParseFloat(core["e"], 64)
 	given, _ := strconv.ParseFloat(core["ge"], 64)
 	if epoch > max(last, given) {
-		l.wrong("entry %s of the outbox is of epoch %s of %s, whose last is %.0f", entry, parts[2], parts[1],
+		l.wrong("entry %s of the outbox is of epoch %s of %s, whose last is %.0f", entry, parts[3], parts[1],
 			max(last, given))
 	}
 }

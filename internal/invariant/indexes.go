@@ -48,8 +48,24 @@ func (l *look) indexes() {
 			}
 			continue
 		}
+		if id, measured := strings.CutPrefix(route, "m"); measured {
+			l.measured(id, why)
+			continue
+		}
 		if _, closed := l.ZSets[":closed"][route]; !closed {
 			l.wrong("route %s has a reason to be closed and is open", route)
+		}
+	}
+}
+
+// measured verifies what a route says that its gates measure, and those above them.
+func (l *look) measured(route, text string) {
+	gates := strings.Split(l.gates(route), ",")
+	for part := range strings.SplitSeq(text, ",") {
+		name, letters, _ := strings.Cut(part, "=")
+		if text != "" && len(gates) > 0 && gates[0] == "" || !gateName.MatchString(name) ||
+			!slices.Contains([]string{"a", "h", "ah"}, letters) {
+			l.wrong("route %s with gates %q says that they measure %q", route, gates, text)
 		}
 	}
 }

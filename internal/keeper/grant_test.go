@@ -60,7 +60,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 		}
 		return x.ID
 	}
-	granted := create(flowfabric.QuotaGate("q"))
+	granted := create(flowfabric.Gate("q"))
 	u := &ungated{Engine: e}
 	k := keeper.New(keeper.Config{Engine: u, Instance: "i", TTL: time.Hour, Logger: quiet})
 	loop, stop := context.WithCancel(ctx)

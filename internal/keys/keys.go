@@ -16,11 +16,8 @@ const Config = "ff:config:partitions"
 // Root is the partition's root key; the braces make it the hash tag of everything below.
 func Root(partition uint16) string { return "ff:{fp:" + strconv.Itoa(int(partition)) + "}" }
 
-// BudgetRoot is the root of a partition of budgets.
-func BudgetRoot(partition uint16) string { return "ff:{b:" + strconv.Itoa(int(partition)) + "}" }
-
-// QuotaRoot is the root of a partition of quotas.
-func QuotaRoot(partition uint16) string { return "ff:{q:" + strconv.Itoa(int(partition)) + "}" }
+// GateRoot is the root of a partition of gates.
+func GateRoot(partition uint16) string { return "ff:{g:" + strconv.Itoa(int(partition)) + "}" }
 
 // Partition derives the keys of one partition.
 type Partition string
@@ -65,7 +62,7 @@ func (p Partition) Gready() string { return string(p) + ":gready" }
 func (p Partition) Closed() string   { return string(p) + ":closed" }
 func (p Partition) Closings() string { return string(p) + ":closings" } // hash: that route → why
 func (p Partition) Attached() string { return string(p) + ":attached" } // hash: scope → gates
-// stream: what budgets and quotas are to be told
+// stream: what gates are to be told
 func (p Partition) Outbox() string { return string(p) + ":outbox" }
 
 // zset: execution that an operator paused by when
@@ -78,11 +75,11 @@ func (p Partition) Refusals() string { return string(p) + ":refusals" } // hash:
 func (p Partition) Shares() string { return string(p) + ":shares" }
 
 // hash: namespace and lane → its weight
-func (p Partition) Weights() string { return string(p) + ":weights" }
-func (p Partition) Budgets() string { return string(p) + ":budgets" } // zset: every budget
-func (p Partition) Quotas() string  { return string(p) + ":quotas" }  // zset: every quota
-func (p Partition) News() string    { return string(p) + ":news" }    // channel: the feed has grown
-func (p Partition) Urgent() string  { return string(p) + ":urgent" }  // channel: work that should come next
+func (p Partition) Weights() string  { return string(p) + ":weights" }
+func (p Partition) Reserved() string { return string(p) + ":reserved" } // zset: open reservation by when it is suspect
+func (p Partition) Gates() string    { return string(p) + ":gates" }    // zset: every gate
+func (p Partition) News() string     { return string(p) + ":news" }     // channel: the feed has grown
+func (p Partition) Urgent() string   { return string(p) + ":urgent" }   // channel: work that should come next
 
 func (p Partition) Queue(route string) string         { return string(p) + ":q:" + route }
 func (p Partition) Subscription(digest string) string { return string(p) + ":sub:" + digest }
@@ -110,21 +107,23 @@ func (p Partition) Worker(instance string) string   { return string(p) + ":wk:" 
 func (p Partition) Schedule(name string) string     { return string(p) + ":sc:" + name }
 func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
-func (p Partition) Budget(name string) string   { return string(p) + ":bd:" + name }
-func (p Partition) Usage(name string) string    { return string(p) + ":bu:" + name }
-func (p Partition) Spenders(name string) string { return string(p) + ":bx:" + name }
+func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }
+func (p Partition) GateBook(name string) string { return string(p) + ":gh:" + name }
+func (p Partition) Usage(name string) string    { return string(p) + ":gu:" + name }
+func (p Partition) Spenders(name string) string { return string(p) + ":gx:" + name }
 func (p Partition) Ledger(name, spender string) string {
-	return string(p) + ":bl:" + name + ":" + spender
+	return string(p) + ":gl:" + name + ":" + spender
 }
-func (p Partition) Report(name, key string) string   { return string(p) + ":br:" + name + ":" + key }
-func (p Partition) BudgetBook(name string) string    { return string(p) + ":bh:" + name }
-func (p Partition) BudgetWaiters(name string) string { return string(p) + ":bw:" + name }
-func (p Partition) Quota(name string) string         { return string(p) + ":qd:" + name }
-func (p Partition) Window(name string) string        { return string(p) + ":qw:" + timed(name) }
-func (p Partition) Slots(name string) string         { return string(p) + ":qs:" + counted(name) }
-func (p Partition) QuotaBook(name string) string     { return string(p) + ":qh:" + name }
-func (p Partition) CapWaiters(name string) string    { return string(p) + ":qc:" + counted(name) }
-func (p Partition) RateWaiters(name string) string   { return string(p) + ":qr:" + timed(name) }
+func (p Partition) Line(name string) string { return string(p) + ":gq:" + name }
+func (p Partition) Samples(name, label string) string {
+	return string(p) + ":gp:" + name + ":" + label
+}
+func (p Partition) Report(name, key string) string   { return string(p) + ":gr:" + name + ":" + key }
+func (p Partition) AmountWaiters(name string) string { return string(p) + ":gw:" + name }
+func (p Partition) Window(name string) string        { return string(p) + ":gt:" + timed(name) }
+func (p Partition) Slots(name string) string         { return string(p) + ":gs:" + counted(name) }
+func (p Partition) SlotWaiters(name string) string   { return string(p) + ":gc:" + counted(name) }
+func (p Partition) RateWaiters(name string) string   { return string(p) + ":ge:" + timed(name) }
 
 func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id.String() }
 func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id.String() }

@@ -203,8 +203,8 @@ func TestRoot(t *testing.T) {
 			t.Errorf("Of(%d) is not its root", partition)
 		}
 	}
-	for root, want := range map[string]string{keys.BudgetRoot(0): "b:0", keys.BudgetRoot(65535): "b:65535",
-		keys.QuotaRoot(7): "q:7"} {
+	for root, want := range map[string]string{keys.GateRoot(0): "g:0", keys.GateRoot(65535): "g:65535",
+		keys.GateRoot(7): "g:7"} {
 		if key := keys.Partition(root).Report("a", "}{"); hashTag(key) != want ||
 			!strings.HasPrefix(key, "ff:{"+want+"}:") {
 			t.Errorf("%q hashes by %q, want %q", key, hashTag(key), want)

@@ -119,15 +119,15 @@ const (
 const (
 	DefaultExecutionPartitions = 64
 	EmbeddedPartitions         = 8   // the default on the embedded server, which runs one call at a time anyway
-	MaxBudgets                 = 16  // gates of an execution
-	MaxQuotas                  = 8   // and limits of keys
+	MaxGates                   = 16  // of an execution, by name
+	MaxLimits                  = 8   // and limits of keys
 	MaxLimitKey                = 128 // bytes as stored
 	MaxLimit                   = 1_000_000
 	MaxLimitPer                = 30 * 24 * time.Hour
-	MaxDimensions              = 64 // of a budget, and of a report
+	MaxDimensions              = 64 // of a gate, and of a report
 	MaxSpendKey                = 64 // bytes; with the execution before it at most 128
-	DefaultBudgetPartitions    = 32
-	DefaultQuotaPartitions     = 32
+	MaxGateDepth               = 8  // gates above each other
+	DefaultGatePartitions      = 32
 )
 
 // Defaults.

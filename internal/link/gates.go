@@ -19,12 +19,12 @@ const (
 	gateCalls    = 16
 )
 
-// GateFinder is the part of the engine that finds budgets and quotas. It makes one try.
+// GateFinder is the part of the engine that finds gates. It makes one try.
 type GateFinder interface {
 	FindGate(ctx context.Context, gate flowfabric.Gate) error
 }
 
-// Gates remembers which budgets and quotas exist. It may be used concurrently.
+// Gates remembers which gates exist. It may be used concurrently.
 type Gates struct {
 	store   GateFinder
 	persist time.Duration // how long an unanswered read is repeated
@@ -97,7 +97,7 @@ func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	return err
 }
 
-// Find looks for a gate, again while that is not answered. Errors: denied.NoBudget, denied.NoQuota.
+// Find looks for a gate, again while that is not answered. Errors: denied.NoGate, denied.NoGate.
 func (g *Gates) Find(ctx context.Context, gate flowfabric.Gate) error {
 	_, err := Persist(ctx, g.persist, func() (struct{}, error) { return struct{}{}, g.store.FindGate(ctx, gate) })
 	return err

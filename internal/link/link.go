@@ -1,5 +1,5 @@
 // Package link is what package client and package admin share without showing it: the connection of a client, what it
-// knows of budgets and quotas, the words for refusals, and the pauses of waits.
+// knows of gates, the words for refusals, and the pauses of waits.
 package link
 
 import (

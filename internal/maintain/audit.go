@@ -24,9 +24,9 @@ type AuditConfig struct {
 	Engine *engine.Engine
 	// Repair repairs what the records tell how to repair, in the call that finds it. Without it nothing is written.
 	Repair bool
-	// Partitions to audit. Default (nil): all of the engine's, and those of budgets and quotas.
+	// Partitions to audit. Default (nil): all of the engine's, and those of gates.
 	Partitions []uint16
-	// Gates audits budgets and quotas also when Partitions are named.
+	// Gates audits gates also when Partitions are named.
 	Gates bool
 	// OnFinding is told every finding as it comes, from the goroutine of Audit; it must not call Audit. Those of a
 	// partition whose audit had to be begun anew may come twice. Default: nobody is told.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -17,15 +18,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-const (
-	// holds of a quota that are looked at, those first of which nobody has heard for longest
-	auditHolds = 1000
-)
+// auditHolds is how many holds of a gate are looked at, those first of which nobody has heard for longest.
+const auditHolds = 1000
 
-var gateAreas = map[string][]string{
-	"b": {"", "trail", "budgets", "bd", "bu", "bx", "bl", "br", "bh", "bw"},
-	"q": {"", "trail", "quotas", "qd", "qw", "qs", "qh", "qc", "qr"},
-}
+// anyLimit before "@<key>" is a limit of that key, of whatever numbers.
+const anyLimit = "@0.0.0"
+
+var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "gt",
+	"gs",
+	"gc", "ge"}
 
 // place is a name and the partition in which something has it.
 type place struct {
@@ -33,29 +34,26 @@ type place struct {
 	name      string
 }
 
-// gates is the audit of one kind of partitions.
+// gates is the audit of partitions of gates.
 type gates struct {
 	*audit
 	out     *flowfabric.CheckReport
-	kind    string
 	names   map[place]bool
 	present map[uint16]bool
 }
 
-// gates audits the partitions of budgets and quotas, and adds what it finds.
+// gates audits the partitions of gates, and adds what it finds.
 func (a *audit) gates(ctx context.Context, out *flowfabric.CheckReport) {
 	primaries, err := a.cfg.Engine.Primaries(ctx)
-	for _, kind := range []string{"b", "q"} {
-		g := &gates{audit: a, out: out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}
-		g.failed(err)
-		for _, p := range primaries {
-			g.scan(ctx, p)
-		}
-		g.indexes(ctx)
-		for _, at := range g.sorted() {
-			g.one(ctx, at)
-			a.pause(ctx)
-		}
+	g := &gates{audit: a, out: out, names: map[place]bool{}, present: map[uint16]bool{}}
+	g.failed(err)
+	for _, p := range primaries {
+		g.scan(ctx, p)
+	}
+	g.indexes(ctx)
+	for _, at := range g.sorted() {
+		g.one(ctx, at)
+		a.pause(ctx)
 	}
 }
 
@@ -73,7 +71,7 @@ func (g *gates) found(list []flowfabric.Finding, err error) {
 // scan lists the keys once: whose definition is gone has others that name it.
 func (g *gates) scan(ctx context.Context, server engine.Primary) {
 	for cursor := uint64(0); ; {
-		list, next, err := server.ScanGates(ctx, g.kind == "b", cursor)
+		list, next, err := server.ScanGates(ctx, cursor)
 		if err != nil {
 			g.failed(err)
 			return
@@ -82,13 +80,14 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			g.present[k.Partition] = true
 			name, _, _ := strings.Cut(k.Of, ":")
 			switch {
-			case !slices.Contains(gateAreas[g.kind], k.Area):
+			case !slices.Contains(gateAreas, k.Area):
 				g.found([]flowfabric.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area,
 					Member: k.Of, Detail: "a key of no known kind"}}, nil)
-			case valid.GateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
+			case valid.GateName("name",
+				name) == nil && k.Area != "gl" && k.Area != "gr" && k.Area != "gp": // those go by themselves
 				g.names[place{k.Partition, name}] = true
-			case k.Area == "qs" && strings.HasPrefix(k.Of, "@"): // slots of a key, which any limit of it reads
-				g.quota(ctx, "@0.0.0"+k.Of, k.Partition)
+			case k.Area == "gs" && strings.HasPrefix(k.Of, "@"): // slots of a key, which any limit of it reads
+				g.compare(ctx, anyLimit+k.Of, k.Partition)
 			}
 		}
 		if cursor = next; cursor == 0 {
@@ -99,20 +98,24 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 }
 
 func (g *gates) indexes(ctx context.Context) {
-	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
 	for partition := range g.present {
-		for cursor := ""; g.out.GatesErr == nil; {
-			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair,
-				engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
-			if errors.Is(err, denied.PartitionMissing) {
-				break // each name in it is told
-			}
-			g.found(list, err)
-			if next == "" || next == cursor {
-				break
-			}
-			cursor = next
+		g.pages(ctx, partition, "gates")
+	}
+}
+
+// pages looks at an index of a partition of gates.
+func (g *gates) pages(ctx context.Context, partition uint16, index string) {
+	for cursor := ""; g.out.GatesErr == nil; {
+		next, _, list, err := g.cfg.Engine.AuditGates(ctx, partition, g.cfg.Repair,
+			engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
+		if errors.Is(err, denied.PartitionMissing) {
+			break // each name in it is told
 		}
+		g.found(list, err)
+		if next == "" || next == cursor {
+			break
+		}
+		cursor = next
 	}
 }
 
@@ -122,42 +125,41 @@ func (g *gates) sorted() []place {
 	})
 }
 
-// one compares one budget or quota, where it belongs and where else its name occurs.
+// one compares one gate, where it belongs and where else its name occurs.
 func (g *gates) one(ctx context.Context, at place) {
-	budgets, quotas := g.cfg.Engine.BudgetPartitions(), g.cfg.Engine.QuotaPartitions()
-	partitions, area := quotas, "qd:"
-	if g.kind == "b" {
-		partitions, area = budgets, "bd:"
-	}
-	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair,
-		engine.IndexPage{Index: area + at.name, Limit: auditBatch})
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, at.partition, g.cfg.Repair,
+		engine.IndexPage{Index: "ga:" + at.name, Limit: auditBatch})
 	if errors.Is(err, denied.PartitionMissing) {
-		g.found([]flowfabric.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2],
+		g.found([]flowfabric.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: "ga",
 			Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return
 	}
 	g.found(list, err)
-	switch {
-	case err != nil || at.partition != ids.GatePartition(at.name, partitions):
-	case g.kind == "b":
-		g.budget(ctx, at.name, at.partition)
-	default:
-		g.quota(ctx, at.name, at.partition)
+	if err == nil && at.partition == ids.GatePartition(at.name, g.cfg.Engine.GatePartitions()) {
+		g.compare(ctx, at.name, at.partition)
 	}
 }
 
-// budget compares what the last spenders reported in this period with what was used. It may be more after a
-// correction only. That is reported, and never changed: what was used is what somebody counted.
-func (g *gates) budget(ctx context.Context, name string, partition uint16) {
-	b, err := g.cfg.Engine.ReadBudget(ctx, name, 100, 256)
-	if errors.Is(err, denied.NoBudget) {
+// compare looks whether what a gate says of others is so.
+func (g *gates) compare(ctx context.Context, name string, partition uint16) {
+	record, err := g.cfg.Engine.ReadGate(ctx, name, 100, auditHolds, 256)
+	if errors.Is(err, denied.NoGate) {
 		return
 	}
 	if err != nil {
 		g.failed(err)
 		return
 	}
-	g.out.Budgets++
+	if !strings.HasPrefix(name, "@") { // what limits of keys hold is looked at, and only those that exist are counted
+		g.out.Gates++
+	}
+	g.used(record, partition)
+	g.held(ctx, record, partition)
+}
+
+// used compares what the last spenders reported in this period with what was used. It may be more after a correction
+// only. That is reported, and never changed: what was used is what somebody counted.
+func (g *gates) used(b admission.GateRecord, partition uint16) {
 	for _, e := range b.Audit {
 		if e.What == "adjusted" && !e.At.Before(b.PeriodBegan) {
 			return
@@ -173,42 +175,36 @@ func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 	}
 	for dim, sum := range sums {
 		if sum > b.Used[dim] {
-			g.found([]flowfabric.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name,
+			g.found([]flowfabric.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "gu:" + b.Name,
 				Member: dim,
 				Detail: fmt.Sprintf("%d used, executions reported %d", b.Used[dim], sum)}}, nil)
 		}
 	}
 }
 
-// quota asks the partitions of executions about holds that nobody has heard of for a while, at most 100 a call, and
-// tells the quota. A hold that is in order, and one that cannot be asked about, stays. No count is set: a slot is
+// held asks the partitions of executions about holds that nobody has heard of for a while, at most 100 a call, and
+// tells the gate. A hold that is in order, and one that cannot be asked about, stays. No count is set: a slot is
 // free because its hold is gone.
-func (g *gates) quota(ctx context.Context, name string, partition uint16) {
-	q, err := g.cfg.Engine.ReadQuota(ctx, name, auditHolds, 0)
-	if errors.Is(err, denied.NoQuota) {
-		return
-	}
-	if err != nil {
-		g.failed(err)
-		return
-	}
-	if !strings.HasPrefix(name, "@") { // what limits of keys hold is looked at, and only those that exist are counted
-		g.out.Quotas++
-	}
+func (g *gates) held(ctx context.Context, b admission.GateRecord, partition uint16) {
 	by := map[uint16][]engine.Hold{}
-	var broken []string
-	for i, text := range q.Holds {
+	broken, nobody := false, []engine.Hold(nil)
+	for i, text := range b.Holds {
 		h, err := engine.ParseHold(text)
 		switch {
-		case err != nil || h.Execution.Partition() >= g.cfg.Engine.Partitions():
-			broken = append(broken, text)
-		case i < q.Suspect:
+		case err != nil:
+			broken = true
+		case h.Execution.Partition() >= g.cfg.Engine.Partitions():
+			nobody = append(nobody, h)
+		case i < b.Suspect:
 			by[h.Execution.Partition()] = append(by[h.Execution.Partition()], h)
 		}
 	}
-	for list := range slices.Chunk(broken, auditBatch) {
-		g.settle(ctx, name, partition, list, slices.Repeat([]engine.HoldState{engine.HoldGone}, len(list)),
-			"it is no hold")
+	if broken {
+		g.pages(ctx, partition, "gs:"+strings.TrimPrefix(b.Name, anyLimit))
+	}
+	for list := range slices.Chunk(nobody, auditBatch) {
+		g.settle(ctx, b.Name, partition, list, slices.Repeat([]string{engine.NewsGone}, len(list)),
+			"it is of no partition")
 	}
 	if !g.cfg.Repair { // asking takes back grants that are over
 		return
@@ -221,23 +217,21 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 				g.failed(err)
 				return
 			}
-			texts := make([]string, len(list))
-			for i, h := range list {
-				texts[i] = h.String()
-			}
-			g.settle(ctx, name, partition, texts, states, "its execution holds it no more")
+			g.settle(ctx, b.Name, partition, list, states, "its execution holds it no more")
 		}
 	}
 }
 
-// settle tells a quota what became of holds; those that are gone are findings.
-func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []string, states []engine.HoldState,
+// settle tells a gate what became of holds; those that are gone are findings.
+func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []engine.Hold, states []string,
 	why string) {
 	var list []flowfabric.Finding
-	for i, text := range holds {
-		if states[i] != engine.HoldHeld {
+	news := make([]engine.News, len(holds))
+	for i, h := range holds {
+		news[i] = engine.News{Gate: name, Execution: h.Execution, Epoch: h.Epoch, What: states[i]}
+		if states[i] != engine.NewsHeld {
 			list = append(list, flowfabric.Finding{Partition: partition, Kind: engine.FindingPhantom,
-				Index: "qs:" + name, Member: text, Detail: why,
+				Index: "gs:" + name, Member: h.String(), Detail: why,
 				Repaired: g.cfg.Repair, Repairable: true})
 		}
 	}
@@ -245,7 +239,7 @@ func (g *gates) settle(ctx context.Context, name string, partition uint16, holds
 	if !g.cfg.Repair {
 		return
 	}
-	_, wake, err := g.cfg.Engine.SettleHolds(ctx, name, holds, states)
+	_, wake, err := g.cfg.Engine.SettleGates(ctx, news)
 	g.failed(err)
 	for _, w := range wake {
 		_, err := g.cfg.Engine.OpenRoutes(ctx, w.Partition, []uint64{w.Route})

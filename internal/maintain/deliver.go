@@ -99,13 +99,13 @@ func (d *delivery) settle(ctx context.Context, a delivered) (again bool) {
 		p.until = time.Now().Add(p.backoff.NextBackOff())
 		if p.failures++; p.failures == 1 && ctx.Err() == nil {
 			d.cfg.Logger.Warn(
-				"flowfabric: budgets, quotas or executions did not receive the reports of ended work; the delivery is retried until it succeeds",
+				"flowfabric: gates or executions did not receive the reports of ended work; the delivery is retried until it succeeds",
 				"partition", a.partition, "error", a.err)
 		}
 		return false
 	}
 	if p.failures > 0 {
-		d.cfg.Logger.Info("flowfabric: budgets, quotas and executions receive reports again", "partition", a.partition,
+		d.cfg.Logger.Info("flowfabric: gates and executions receive reports again", "partition", a.partition,
 			"failures", p.failures)
 		p.failures, p.until = 0, time.Time{}
 		p.backoff.Reset()

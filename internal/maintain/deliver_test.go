@@ -25,8 +25,8 @@ type post struct {
 
 	mu       sync.Mutex
 	entries  []string
-	told     []string // holds that the quota was told of
-	down     bool     // the quota does not answer
+	told     []string // gates that were told of holds
+	down     bool     // the gates do not answer
 	tries    int
 	panicked bool
 }
@@ -49,7 +49,7 @@ func (p *post) ReadOutbox(_ context.Context, _ uint16, after string) (out []engi
 	defer p.mu.Unlock()
 	rest := p.entries[slices.Index(p.entries, after)+1:]
 	for _, id := range rest[:min(100, len(rest))] {
-		out = append(out, engine.OutboxEntry{ID: id, Released: []engine.Released{{Quota: "q" + id}}})
+		out = append(out, engine.OutboxEntry{ID: id, News: []engine.News{{Gate: "q" + id, What: engine.NewsGone}}})
 	}
 	return out, len(p.entries), nil
 }
@@ -61,7 +61,7 @@ func (p *post) TrimOutbox(_ context.Context, _ uint16, ids []string) (left int, 
 	return len(p.entries), nil
 }
 
-func (p *post) ReleaseHolds(_ context.Context, items []engine.Released) (int, []engine.Waiter, error) {
+func (p *post) SettleGates(_ context.Context, news []engine.News) ([]bool, []engine.Waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tries++
@@ -70,16 +70,12 @@ func (p *post) ReleaseHolds(_ context.Context, items []engine.Released) (int, []
 		panic("of the test")
 	}
 	if p.down {
-		return 0, nil, errors.New("down")
+		return nil, nil, errors.New("down")
 	}
-	for _, x := range items {
-		p.told = append(p.told, x.Quota)
+	for _, x := range news {
+		p.told = append(p.told, x.Gate)
 	}
-	return len(items), nil, nil
-}
-
-func (p *post) ReleaseUsage(context.Context, []engine.Refund) ([]bool, []engine.Waiter, error) {
-	panic("nothing is refunded")
+	return make([]bool, len(news)), nil, nil
 }
 
 func (p *post) NoteWaiters(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
@@ -91,10 +87,9 @@ func (p *post) TellWaiters(context.Context, uint16, []engine.AwaitedEnd) (int, e
 }
 
 func (p *post) OpenRoutes(context.Context, uint16, []uint64) ([]bool, error) { panic("nobody waits") }
-func (p *post) BudgetPartitions() uint16                                     { return 1 }
-func (p *post) QuotaPartitions() uint16                                      { return 1 }
+func (p *post) GatePartitions() uint16                                       { return 1 }
 
-// What a tick finds in an outbox is delivered at once and to the last entry. While the quota does not answer nothing
+// What a tick finds in an outbox is delivered at once and to the last entry. While a gate does not answer nothing
 // is forgotten, the ticks go on, and one line is logged; a panic is such a failure, too.
 func TestOutboxIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +130,7 @@ func TestOutboxIsDelivered(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		if n := strings.Count(log.String(), "quotas or executions did not receive"); n != 1 ||
+		if n := strings.Count(log.String(), "gates or executions did not receive"); n != 1 ||
 			!strings.Contains(log.String(), "receive reports again") {
 			t.Errorf("%d complaints: %s", n, log.String())
 		}

@@ -20,8 +20,8 @@
 // Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do
 // with package schedule, and makes one call for each step, which does nothing if somebody else was faster.
 //
-// What a tick finds in the outbox (budgets and quotas are to be told of it) the owner delivers, beside the ticks as
-// well (deliver.go).
+// What a tick finds in the outbox (gates are to be told of it) the owner delivers, beside the ticks as
+// well (deliver.go). Once a minute it ends reservations in gates whose leases are over (reckon.go).
 //
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
 // A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
@@ -84,7 +84,7 @@ type Config struct {
 	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody
 	// otherwise.
 	Schedules Firer
-	// Outbox is told what budgets and quotas are to be told, see admit.Deliver. Default: Engine, if it is an
+	// Outbox is told what gates are to be told, see admit.Deliver. Default: Engine, if it is an
 	// [admit.Outbox]; nobody otherwise.
 	Outbox admit.Outbox
 	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
@@ -98,6 +98,11 @@ type Config struct {
 	OnFire func(partition uint16, call engine.Firing, answer engine.Fired)
 	// OnDeliver is told of every delivery of an outbox, with how many entries it was. It is called like OnFire.
 	OnDeliver func(partition uint16, entries int, err error)
+	// Gates ends reservations whose leases are over, see admit.Reckon. Default: Engine, if it is an [admit.Reckoner];
+	// nobody otherwise.
+	Gates admit.Reckoner
+	// OnReckon is told how many reservations of a partition of gates were ended. It is called like OnFire.
+	OnReckon func(partition uint16, ended int, err error)
 }
 
 // Loop tends the ticks of a set of partitions. Use New, then Run once; Ring may be called at any time, from
@@ -125,6 +130,12 @@ func New(cfg Config) *Loop {
 	}
 	if cfg.OnDeliver == nil {
 		cfg.OnDeliver = func(uint16, int, error) {}
+	}
+	if cfg.OnReckon == nil {
+		cfg.OnReckon = func(uint16, int, error) {}
+	}
+	if cfg.Gates == nil {
+		cfg.Gates, _ = cfg.Engine.(admit.Reckoner)
 	}
 	if cfg.Schedules == nil {
 		cfg.Schedules, _ = cfg.Engine.(Firer)
@@ -182,9 +193,11 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	l.takeRung() // all are asked now
 	r := &run{Loop: l, schedule: schedule, jobs: make(chan job, concurrency), results: make(chan result, concurrency),
-		firing: newFiring(l.cfg, len(schedule.byID)), delivery: newDelivery(l.cfg, len(schedule.byID))}
+		firing: newFiring(l.cfg, len(schedule.byID)), delivery: newDelivery(l.cfg, len(schedule.byID)),
+		reckoning: newReckoning(l.cfg)}
 	r.firing.start(ctx, schedule.byID)
 	r.delivery.start(ctx, schedule.byID)
+	r.reckoning.start(ctx)
 	var workers conc.WaitGroup
 	for range concurrency {
 		workers.Go(func() { r.work(ctx) })
@@ -195,6 +208,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	close(r.results)
 	r.firing.stop()
 	r.delivery.stop()
+	r.reckoning.stop()
 	for res := range r.results { // cut short by the end of ctx, but they may have made us owner
 		r.settle(ctx, res)
 	}
@@ -251,6 +265,8 @@ type run struct {
 	results  chan result
 	firing   *firing
 	delivery *delivery
+	// reservations whose leases are over
+	reckoning *reckoning
 }
 
 // job is one tick to make.
@@ -269,6 +285,8 @@ type result struct {
 func (r *run) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	reckon := time.NewTicker(reckonEvery)
+	defer reckon.Stop()
 	running := 0
 	for {
 		for now := time.Now(); running < concurrency; running++ {
@@ -311,6 +329,8 @@ func (r *run) loop(ctx context.Context) {
 				}
 				r.ring(p)
 			}
+		case <-reckon.C:
+			r.reckoning.want(r.schedule.byID)
 		case <-alarm:
 		}
 	}

@@ -24,8 +24,7 @@
 //
 // Failure story: a call that is refused changes nothing, because every method decides before it writes. A call may be
 // repeated after a lost reply: it is fenced, or it finds that its effect already holds. The model knows no I/O, no
-// waking of workers, no token keys, no conditions of several parts, no jitter and no schedules. Flows, waits for
-// others in any partition, budgets and quotas have oracles of their own among the tests; a partition in it holds
-// fewer executions than one tick may touch (20 of each kind of timer). A Partition is for one goroutine;
-// [Partition.Clone] makes others.
+// waking of workers, no token keys, no conditions of several parts, no jitter and no schedules. Flows, waits for others
+// in any partition, and gates have oracles of their own among the tests; a partition in it holds fewer executions than
+// one tick may touch (20 of each kind of timer). A Partition is for one goroutine; [Partition.Clone] makes others.
 package model

@@ -2,6 +2,9 @@ package model_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,12 +16,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs:
-// claim, check, admit, admit, claim what was granted, report, complete. Others recover it in each of four ways, every
-// call of theirs made twice. Then the execution runs, no slot and no start is left that should not be, and it cost no
-// retry.
+// TestGateDeaths has a worker die after each of the calls by which an execution with three gates runs, one of amounts
+// and two of starts and slots: claim, admit, admit, admit, claim what was granted, report, complete. Others recover it
+// in each of four ways, every call of theirs made twice. Then the execution runs, no slot and no start is left that
+// should not be, and it cost no retry.
 func TestGateDeaths(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
@@ -35,6 +39,7 @@ type death struct {
 	id      flowfabric.ExecutionID
 	checker *invariant.Checker
 	n       int
+	claimed bool // so that the route knows what its gates measure
 }
 
 // life is a worker on its way through the calls.
@@ -42,28 +47,29 @@ type life struct {
 	x       *death
 	session string
 	grant   engine.Grant
+	meters  map[string]string
 	claim   engine.Claim
 }
 
-var deathQuotas = []string{gateNames["q1"], gateNames["q2"]}
+var deathGates = []string{gateNames["q1"], gateNames["q2"]}
 
 func newDeath(t *testing.T, s *server) *death {
 	x := &death{checker: invariant.NewChecker()}
-	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2))
-	_, _, _, err := s.e.PutBudget(x.ctx,
-		admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0)
+	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.GateRoot(1), keys.GateRoot(2))
+	_, _, _, err := s.e.PutGate(x.ctx,
+		admission.Gate{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0)
 	x.no(err)
 	var gates []flowfabric.Gate
-	for _, name := range deathQuotas {
-		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5,
+	for _, name := range deathGates {
+		_, _, _, err = s.e.PutGate(x.ctx, admission.Gate{Name: name, Concurrency: 1, Rate: 5,
 			Window: flowfabric.Millis(time.Hour)}, 0)
 		x.no(err)
-		gates = append(gates, flowfabric.QuotaGate(name))
+		gates = append(gates, flowfabric.Gate(name))
 	}
 	x.id = x.bounds.id()
 	out, err := s.e.CreateExecutions(x.ctx, partition,
 		[]engine.NewExecution{{ID: x.id, Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default",
-			Kind: "k"}, append(gates, flowfabric.BudgetGate(gateNames["b"]))...)}})
+			Kind: "k"}, append(gates, flowfabric.Gate(gateNames["b"]))...)}})
 	x.no(err)
 	x.no(out[0].Err)
 	return x
@@ -71,7 +77,7 @@ func newDeath(t *testing.T, s *server) *death {
 
 func (x *death) worker() *life {
 	x.n++
-	return &life{x: x, session: engine.NewSessionID(fmt.Sprint("w", x.n))}
+	return &life{x: x, session: engine.NewSessionID(fmt.Sprint("w", x.n)), meters: map[string]string{}}
 }
 
 // calls are what a worker does.
@@ -79,10 +85,12 @@ func (l *life) calls() []func() {
 	x := l.x
 	admit := func(name string) func() {
 		return func() {
-			a, err := x.s.e.Admit(x.ctx, name, partition, l.grant.Route, 10*time.Second,
+			a, err := x.s.e.Admit(x.ctx, name, engine.Waiter{Partition: partition, Route: l.grant.Route},
+				10*time.Second, false,
 				[]engine.Hold{{Execution: x.id, Epoch: l.grant.Epoch}})
 			x.no(err)
 			x.same(a.Count, 1)
+			l.meters[name] = a.Meters
 		}
 	}
 	return []func(){
@@ -96,22 +104,23 @@ func (l *life) calls() []func() {
 			x.same(len(out.Grants), 1)
 			l.grant = out.Grants[0]
 		},
+		admit(gateNames["b"]),
+		admit(deathGates[0]),
+		admit(deathGates[1]),
 		func() {
-			rooms, err := x.s.e.CheckBudgets(x.ctx, partition, l.grant.Route, []string{gateNames["b"]})
-			x.no(err)
-			x.same(rooms[0].Open, true)
-		},
-		admit(deathQuotas[0]),
-		admit(deathQuotas[1]),
-		func() {
-			answers, claims, err := x.s.e.ClaimGranted(x.ctx, partition, l.session, 1, []engine.Grant{l.grant})
+			var measured []string
+			for _, name := range slices.Sorted(maps.Keys(l.meters)) {
+				measured = append(measured, name+"="+l.meters[name])
+			}
+			answers, claims, err := x.s.e.ClaimGranted(x.ctx, partition, l.session, 1, []engine.Grant{l.grant},
+				[]wire.ClaimGrantedRoute{{Route: int(l.grant.Route), Meters: strings.Join(measured, ",")}})
 			x.no(err)
 			x.no(answers[0].Err)
-			l.claim = claims[0]
+			l.claim, x.claimed = claims[0], true
 		},
 		func() {
 			r, err := x.s.e.ReportUsage(x.ctx,
-				admission.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
+				admission.Usage{Gate: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
 					Amounts: map[string]int64{"tokens": 7}})
 			x.no(err)
 			x.same(r.Applied, true)
@@ -132,7 +141,7 @@ func (x *death) run(after int, how string) {
 		x.sound()
 	}
 	claimed, ended := after >= 5, after >= 7
-	held := min(max(0, after-2), 2) // quotas that know of it
+	held := min(max(0, after-2), 2) // gates that know of it
 	x.slots(held, held)
 	x.recover(first, after, how)
 	starts := bool01(claimed)
@@ -147,7 +156,7 @@ func (x *death) run(after int, how string) {
 	}
 	x.deliver()
 	x.slots(0, starts)
-	b, err := x.s.e.ReadBudget(x.ctx, gateNames["b"], 0, 0)
+	b, err := x.s.e.ReadGate(x.ctx, gateNames["b"], 0, 0, 0)
 	x.no(err)
 	x.same(b.Used["tokens"], used)
 	snap, err := x.s.e.ReadExecution(x.ctx, x.id)
@@ -168,7 +177,7 @@ func (x *death) recover(first *life, after int, how string) {
 		}
 	case "somebody wants its slot":
 		x.pass(11_000)
-		for _, name := range deathQuotas {
+		for _, name := range deathGates {
 			x.want(name)
 		}
 		x.pass(lease)
@@ -193,13 +202,14 @@ func (x *death) recover(first *life, after int, how string) {
 func (x *death) want(name string) {
 	other := []engine.Hold{{Execution: x.bounds.id(), Epoch: 1}}
 	for again := range 2 {
-		a, err := x.s.e.Admit(x.ctx, name, partition, 9, 10*time.Second, other)
+		a, err := x.s.e.Admit(x.ctx, name, engine.Waiter{Partition: partition, Route: 9}, 10*time.Second, false, other)
 		x.no(err)
 		if again == 0 && a.Count == 0 {
 			x.same(len(a.Suspects), 1)
 		}
 		if a.Count == 1 {
-			_, _, err = x.s.e.ReleaseHolds(x.ctx, []engine.Released{{Quota: name, Hold: other[0]}})
+			_, _, err = x.s.e.SettleGates(x.ctx, []engine.News{{Gate: name, Execution: other[0].Execution,
+				Epoch: other[0].Epoch, What: engine.NewsNever}})
 			x.no(err)
 			return
 		}
@@ -209,7 +219,8 @@ func (x *death) want(name string) {
 			for range 2 {
 				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{hold})
 				x.no(err)
-				_, _, err = x.s.e.SettleHolds(x.ctx, name, []string{text}, states)
+				_, _, err = x.s.e.SettleGates(x.ctx, []engine.News{{Gate: name, Execution: hold.Execution,
+					Epoch: hold.Epoch, What: states[0]}})
 				x.no(err)
 			}
 		}
@@ -225,14 +236,19 @@ func (x *death) tick() {
 	x.sound()
 }
 
-// deliver tells everything twice, as an owner does who dies before he trims.
+// deliver tells everything twice, as an owner does who dies before he trims. Once a claim has told what gates measure,
+// they hear only what they have to know.
 func (x *death) deliver() {
 	for last := range 2 {
 		entries, _, err := x.s.e.ReadOutbox(x.ctx, partition, "")
 		x.no(err)
 		for _, entry := range entries {
-			for _, r := range entry.Released {
-				_, wake, err := x.s.e.ReleaseHolds(x.ctx, []engine.Released{r})
+			for _, r := range entry.News {
+				hold := r.What == engine.NewsGone || r.What == engine.NewsNever
+				if x.claimed && hold == (r.Gate == gateNames["b"]) {
+					x.fatal("%s is told of %s", r.Gate, r.What)
+				}
+				_, wake, err := x.s.e.SettleGates(x.ctx, []engine.News{r})
 				x.no(err)
 				for _, w := range wake {
 					_, err := x.s.e.OpenRoutes(x.ctx, w.Partition, []uint64{w.Route})
@@ -248,12 +264,12 @@ func (x *death) deliver() {
 	x.sound()
 }
 
-// slots wants so many of the quotas to hold it, and to have so many starts altogether, or one of each start if it was
+// slots wants so many of the gates to hold it, and to have so many starts altogether, or one of each start if it was
 // claimed.
 func (x *death) slots(held, started int) {
 	x.t.Helper()
-	for i, name := range deathQuotas {
-		q, err := x.s.e.ReadQuota(x.ctx, name, 10, 0)
+	for i, name := range deathGates {
+		q, err := x.s.e.ReadGate(x.ctx, name, 0, 10, 0)
 		x.no(err)
 		if want := bool01(i < held); q.Held != want {
 			x.fatal("%s: %d held, want %d: %v", name, q.Held, want, q.Holds)
@@ -277,7 +293,7 @@ func (x *death) sound() {
 	}
 }
 
-// TestOldGrants has grants come back late, twice, or from others: none of that touches a newer grant, and quotas hear
+// TestOldGrants has grants come back late, twice, or from others: none of that touches a newer grant, and gates hear
 // at once of one that comes back.
 func TestOldGrants(t *testing.T) {
 	t.Parallel()
@@ -306,8 +322,8 @@ func TestOldGrants(t *testing.T) {
 	state("R1f", old.Epoch)
 	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition, "")
 	x.no(err)
-	if len(entries) == 0 || entries[0].Released[0].Hold.Epoch != old.Epoch || entries[0].Released[0].Ran {
-		x.fatal("the quotas are told %+v", entries)
+	if len(entries) == 0 || entries[0].News[0].Epoch != old.Epoch || entries[0].News[0].What != engine.NewsNever {
+		x.fatal("the gates are told %+v", entries)
 	}
 	back(first.session, old, true)
 	state("R1f", old.Epoch)
@@ -322,14 +338,15 @@ func TestOldGrants(t *testing.T) {
 	back(second.session, old, true)
 	state("G1f", second.grant.Epoch)
 	for _, g := range []engine.Grant{old, second.grant} {
-		answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, first.session, 1, []engine.Grant{g})
+		answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, first.session, 1, []engine.Grant{g}, nil)
 		if err == nil && answers[0].Err == nil {
 			x.fatal("a worker claims with the grant %d, which is not his", g.Epoch)
 		}
 	}
-	answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, second.session, 1, []engine.Grant{old})
+	answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, second.session, 1, []engine.Grant{old}, nil)
 	x.no(err)
 	x.same(x.code(answers[0].Err), "stale_lease")
+	x.deliver()
 	for _, call := range calls[1:] {
 		call()
 		x.sound()

@@ -24,9 +24,10 @@ import (
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was
+// TestGates has simulated workers take work with gates through all its calls: claim, admit, claim what was
 // granted, finish. Calls of all of them take turns; workers die between any two calls, replies are lost, calls are
 // repeated, even long after, time passes, operators interfere. After every call: what runs has its slots, no slot was
 // given above the cap in force, no start above the rate, no unit above a hard limit, and the partitions are sound. At
@@ -40,14 +41,15 @@ func TestGates(t *testing.T) {
 		newGateRun(t, s, seed, did).run()
 	}
 	t.Log(did)
-	happened(t, did, "claim", "check", "admit", "granted", "complete", "fail", "delay", "release", "report", "kill",
+	happened(t, did, "claim", "admit", "granted", "complete", "fail", "delay", "release", "report", "kill",
 		"lost reply", "twice", "long after", "cancel", "revoke", "pause", "dead", "suspects", "killed grant",
-		"delivered", "refused by cap", "refused by rate", "refused by budget", "stale grant", "given up", "refunded")
+		"delivered", "refused by cap", "refused by rate", "refused by amount", "look", "stale grant", "given up",
+		"refunded")
 }
 
 const (
 	gateParts = 2
-	rateSpan  = 5000 // ms, the window of the second quota
+	rateSpan  = 5000 // ms, the window of the second gate of starts
 	gateHard  = 40
 )
 
@@ -70,10 +72,10 @@ type gateWorker struct {
 
 // share is what was granted of one route.
 type share struct {
-	route   uint64
-	budgets []string
-	quotas  []string
-	grants  []engine.Grant
+	route    uint64
+	gates    []string
+	measured []string // what those that were asked measure
+	grants   []engine.Grant
 }
 
 type gateRun struct {
@@ -87,9 +89,9 @@ type gateRun struct {
 	past    []task // calls that may come once more
 	late    bool   // … in this run
 	faults  bool
-	caps    map[string]admission.Quota
+	caps    map[string]admission.Gate
 	most    map[string]int   // the highest cap there was
-	started map[string]int64 // in the window of the second quota, by hold
+	started map[string]int64 // in the window of that gate, by hold
 	ids     []flowfabric.ExecutionID
 	period  uint64
 	used    map[string]int64 // accepted in this period, by execution
@@ -110,13 +112,13 @@ func (x *gateRun) everywhere() {
 	}
 }
 
-var gateNames = map[string]string{"b": nameIn(1, limits.DefaultBudgetPartitions, "gb"),
-	"q1": nameIn(1, limits.DefaultQuotaPartitions, "ga"), "q2": nameIn(2, limits.DefaultQuotaPartitions, "gb")}
+var gateNames = map[string]string{"b": nameIn(1, limits.DefaultGatePartitions, "gc"),
+	"q1": nameIn(1, limits.DefaultGatePartitions, "ga"), "q2": nameIn(2, limits.DefaultGatePartitions, "gb")}
 
 func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateRun {
-	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Quota{},
+	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Gate{},
 		most: map[string]int{}, started: map[string]int64{}, used: map[string]int64{}}
-	roots := []string{keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2)}
+	roots := []string{keys.GateRoot(1), keys.GateRoot(2)}
 	for p := range uint16(gateParts) {
 		roots = append(roots, keys.Root(p))
 	}
@@ -127,13 +129,13 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 		x.no(err)
 		x.same(code, "OK")
 	}
-	_, _, _, err := x.e.PutBudget(x.ctx,
-		admission.Budget{Name: gateNames["b"], Reset: flowfabric.Millis(45 * time.Second), Refund: []string{"failed",
+	_, _, _, err := x.e.PutGate(x.ctx,
+		admission.Gate{Name: gateNames["b"], Reset: flowfabric.Millis(45 * time.Second), Refund: []string{"failed",
 			"cancelled"},
 			Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0)
 	x.no(err)
-	x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
-	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
+	x.cap("q1", admission.Gate{Concurrency: 1 + x.r.IntN(3)})
+	x.cap("q2", admission.Gate{Concurrency: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
 		Window: flowfabric.Millis(rateSpan * time.Millisecond)})
 	for p := range uint16(gateParts) {
 		x.create(p)
@@ -147,25 +149,25 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 	return x
 }
 
-// cap makes or changes a quota.
-func (x *gateRun) cap(which string, q admission.Quota) {
+// cap makes or changes a gate of starts.
+func (x *gateRun) cap(which string, q admission.Gate) {
 	x.t.Helper()
 	q.Name = gateNames[which]
-	old, err := x.e.ReadQuota(x.ctx, q.Name, 0, 0)
-	if err != nil && !errors.Is(err, denied.NoQuota) {
+	old, err := x.e.ReadGate(x.ctx, q.Name, 0, 0, 0)
+	if err != nil && !errors.Is(err, denied.NoGate) {
 		x.fatal("%v", err)
 	}
-	_, _, wake, err := x.e.PutQuota(x.ctx, q, old.Revision)
+	_, _, wake, err := x.e.PutGate(x.ctx, q, old.Revision)
 	x.no(err)
-	x.caps[q.Name], x.most[q.Name] = q, max(x.most[q.Name], q.Cap)
-	x.say("cap of %s %d, rate %d", which, q.Cap, q.Rate)
+	x.caps[q.Name], x.most[q.Name] = q, max(x.most[q.Name], q.Concurrency)
+	x.say("cap of %s %d, rate %d", which, q.Concurrency, q.Rate)
 	x.owner.later(x.wake(wake)...)
 }
 
 // create makes executions of every combination of gates.
 func (x *gateRun) create(p uint16) {
-	b, q1, q2 := flowfabric.BudgetGate(gateNames["b"]), flowfabric.QuotaGate(gateNames["q1"]),
-		flowfabric.QuotaGate(gateNames["q2"])
+	b, q1, q2 := flowfabric.Gate(gateNames["b"]), flowfabric.Gate(gateNames["q1"]),
+		flowfabric.Gate(gateNames["q2"])
 	var items []engine.NewExecution
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
@@ -290,7 +292,7 @@ func (x *gateRun) claim(w *gateWorker) task {
 				by[g.Route].grants = append(by[g.Route].grants, g)
 			}
 			for _, route := range slices.Sorted(maps.Keys(by)) {
-				w.later(x.check1(w, by[route]))
+				w.later(x.admit(w, by[route], 0))
 			}
 			for _, c := range out.Claims {
 				w.later(x.finish(w, c, nil)...)
@@ -304,11 +306,7 @@ func (x *gateRun) share(rows []engine.Route, route uint64) *share {
 		if r.ID == route {
 			s := &share{route: route}
 			for _, g := range r.Gates {
-				if g.IsBudget() {
-					s.budgets = append(s.budgets, g.Name())
-				} else {
-					s.quotas = append(s.quotas, g.Name())
-				}
+				s.gates = append(s.gates, g.Name())
 			}
 			return s
 		}
@@ -317,63 +315,41 @@ func (x *gateRun) share(rows []engine.Route, route uint64) *share {
 	return nil
 }
 
-// check1 asks the budgets of a share, and goes on to its quotas.
-func (x *gateRun) check1(w *gateWorker, s *share) task {
-	if len(s.budgets) == 0 {
-		return x.admit(w, s, 0)
-	}
-	return func() func() {
-		rooms, err := x.e.CheckBudgets(x.ctx, w.partition, s.route, s.budgets)
-		x.no(err)
-		x.say("worker %d checks budgets for route %d: %+v", w.n, s.route, rooms)
-		x.did["check"]++
-		return func() {
-			for _, r := range rooms {
-				if !r.Open {
-					x.did["refused by budget"]++
-					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route,
-						For: min(r.Left, 30*time.Second), Why: "budget", Wakes: s.grants[0].Wakes}))
-					return
-				}
-			}
-			w.first(x.admit(w, s, 0))
-		}
-	}
-}
-
-// admit asks the quotas of a share from the i-th on, and then claims what is left of it.
+// admit asks the gates of a share from the i-th on, and then claims what is left of it.
 func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
-	if i == len(s.quotas) {
+	if i == len(s.gates) {
 		return x.granted(w, s)
 	}
-	name, grants := s.quotas[i], s.grants
+	name, grants := s.gates[i], s.grants
 	holds := make([]engine.Hold, len(grants))
 	for n, g := range grants {
 		holds[n] = engine.Hold{Execution: g.Execution, Epoch: g.Epoch}
 	}
 	return func() func() {
-		before := x.quota(name)
-		a, err := x.e.Admit(x.ctx, name, w.partition, s.route, 10*time.Second, holds)
+		before := x.gate(name)
+		a, err := x.e.Admit(x.ctx, name, engine.Waiter{Partition: w.partition, Route: s.route}, 10*time.Second, false,
+			holds)
 		x.no(err)
-		after := x.quota(name)
+		after := x.gate(name)
 		q := x.caps[name]
 		x.say("worker %d asks %s for %v: %+v", w.n, name, holdTexts(holds), a)
-		if after.Held > before.Held && after.Held > q.Cap ||
+		if after.Held > before.Held && after.Held > q.Concurrency ||
 			q.Rate > 0 && after.Started > before.Started && after.Started > q.Rate {
-			x.fatal("%s admitted up to %d at once, %d starts: cap %d, rate %d", name, after.Held, after.Started, q.Cap,
+			x.fatal("%s admitted up to %d at once, %d starts: cap %d, rate %d", name, after.Held, after.Started,
+				q.Concurrency,
 				q.Rate)
 		}
 		x.did["admit"]++
 		return func() {
 			refused := grants[a.Count:]
-			s.grants = grants[:a.Count]
+			s.grants, s.measured = grants[:a.Count], append(s.measured[:i:i], name+"="+a.Meters)
 			if len(s.grants) > 0 {
 				w.first(x.admit(w, s, i+1))
 			}
 			if len(refused) > 0 {
 				x.did["refused by "+a.Why]++
-				w.first(x.back(w, refused, i > 0,
-					engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why, Wakes: refused[0].Wakes}))
+				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: min(a.Retry, 30*time.Second),
+					Why: a.Why, Wakes: refused[0].Wakes}), x.look(w, name, s.route, holds[a.Count:]))
 			}
 			if len(a.Suspects) > 0 {
 				x.did["suspects"]++
@@ -383,14 +359,29 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 	}
 }
 
-func (x *gateRun) quota(name string) admission.QuotaRecord {
+// look opens a route that was just closed if there is room now.
+func (x *gateRun) look(w *gateWorker, name string, route uint64, holds []engine.Hold) task {
+	p := w.partition
+	return func() func() {
+		a, err := x.e.Admit(x.ctx, name, engine.Waiter{Partition: p, Route: route}, 10*time.Second, true, holds)
+		x.no(err)
+		x.say("worker %d looks at %s for route %d: %+v", w.n, name, route, a)
+		x.did["look"]++
+		if a.Why != "" {
+			return nil
+		}
+		return func() { w.first(x.wake([]engine.Waiter{{Partition: p, Route: route}})...) }
+	}
+}
+
+func (x *gateRun) gate(name string) admission.GateRecord {
 	x.t.Helper()
-	q, err := x.e.ReadQuota(x.ctx, name, 1000, 0)
+	q, err := x.e.ReadGate(x.ctx, name, 0, 1000, 0)
 	x.no(err)
 	return q
 }
 
-// inquire asks about suspects, and tells the quota.
+// inquire asks about suspects, and tells the gate.
 func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task) {
 	by := map[uint16][]engine.Hold{}
 	for _, text := range suspects {
@@ -405,12 +396,17 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 			for i, h := range holds {
 				x.judge(h, states[i])
 			}
-			if slices.Contains(states, engine.HoldKilled) {
+			if slices.Contains(states, engine.NewsNever) {
 				x.did["killed grant"]++
 			}
 			return func() {
 				a.first(func() func() {
-					_, wake, err := x.e.SettleHolds(x.ctx, name, holdTexts(holds), states)
+					var news []engine.News
+					for i, h := range holds {
+						news = append(news, engine.News{Gate: name, Execution: h.Execution, Epoch: h.Epoch,
+							What: states[i]})
+					}
+					_, wake, err := x.e.SettleGates(x.ctx, news)
 					x.no(err)
 					x.say("%s is told of %v: %v", name, holdTexts(holds), states)
 					return func() { a.first(x.wake(wake)...) }
@@ -422,7 +418,7 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 }
 
 // judge holds an answer about a hold against its execution as it is read after the call.
-func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
+func (x *gateRun) judge(h engine.Hold, state string) {
 	x.t.Helper()
 	c := map[string]string{}
 	raw, err := x.s.raw.Do(x.ctx,
@@ -434,13 +430,13 @@ func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 		c = r.Fields
 	}
 	epoch := text(int64(h.Epoch))
-	want := engine.HoldKilled
+	want := engine.NewsNever
 	switch {
 	case (c["s"] == "A1" || c["s"] == "A3") && c["e"] == epoch, strings.HasPrefix(c["s"], "G1") && c["ge"] == epoch:
-		want = engine.HoldHeld
+		want = engine.NewsHeld
 	case x.ran(holdText(h)), c["e"] != "" && len(c["e"]) == len(epoch) && c["e"] > epoch:
 		// of one that is older, nobody knows
-		want = engine.HoldGone
+		want = engine.NewsGone
 	}
 	if state != want {
 		x.fatal("hold %s is said to be %s, want %s: %v", holdText(h), state, want, c)
@@ -482,14 +478,15 @@ func (x *gateRun) back(w *gateWorker, grants []engine.Grant, reserved bool, clos
 
 func (x *gateRun) granted(w *gateWorker, s *share) task {
 	grants, p, session, number := s.grants, w.partition, w.session, w.number
+	measured := []wire.ClaimGrantedRoute{{Route: int(s.route), Meters: strings.Join(s.measured, ",")}}
 	return func() func() {
-		answers, claims, err := x.e.ClaimGranted(x.ctx, x.at(p), session, number, grants)
+		answers, claims, err := x.e.ClaimGranted(x.ctx, x.at(p), session, number, grants, measured)
 		x.say("worker %d claims what was granted, %v: %v %v", w.n, grants, answers, err)
 		x.did["granted"]++
 		return func() {
 			if x.faults && x.chance(5) { // he gives up instead of asking again
 				x.say("  … of which worker %d knows nothing", w.n)
-				w.first(x.back(w, grants, len(s.quotas) > 0))
+				w.first(x.back(w, grants, len(s.gates) > 0))
 				x.did["given up"]++
 				return
 			}
@@ -501,7 +498,7 @@ func (x *gateRun) granted(w *gateWorker, s *share) task {
 			for i, a := range answers {
 				if a.Err != nil {
 					x.did["stale grant"]++
-					w.first(x.back(w, grants[i:i+1], len(s.quotas) > 0))
+					w.first(x.back(w, grants[i:i+1], len(s.gates) > 0))
 				}
 			}
 			for _, c := range claims {
@@ -513,8 +510,8 @@ func (x *gateRun) granted(w *gateWorker, s *share) task {
 
 // finish ends an attempt in one of many ways; sometimes the worker forgets about it.
 func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) {
-	if s != nil && len(s.budgets) > 0 {
-		list = append(list, x.report(c, s.budgets[0]))
+	if s != nil && slices.Contains(s.gates, gateNames["b"]) {
+		list = append(list, x.report(c, gateNames["b"]))
 	}
 	how := []string{"complete", "complete", "complete", "fail", "delay", "release", "forget"}[x.r.IntN(7)]
 	if !x.faults {
@@ -552,7 +549,7 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 
 // report spends; what is beyond the limit is refused, and no matter.
 func (x *gateRun) report(c engine.Claim, name string) task {
-	u := admission.Usage{Budget: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1,
+	u := admission.Usage{Gate: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1,
 		Amounts: map[string]int64{"tokens": int64(1 + x.r.IntN(15))}}
 	return func() func() {
 		r, err := x.e.ReportUsage(x.ctx, u)
@@ -578,21 +575,13 @@ func (x *gateRun) outbox(p uint16) task {
 		x.no(err)
 		return func() {
 			for _, entry := range entries {
-				for _, r := range entry.Released {
+				for _, n := range entry.News {
 					x.owner.later(func() func() {
-						_, wake, err := x.e.ReleaseHolds(x.ctx, []engine.Released{r})
+						done, wake, err := x.e.SettleGates(x.ctx, []engine.News{n})
 						x.no(err)
-						x.say("%s is told that %s is gone, ran: %t", r.Quota, holdText(r.Hold), r.Ran)
-						return func() { x.owner.first(x.wake(wake)...) }
-					})
-				}
-				for _, r := range entry.Refunds {
-					x.owner.later(func() func() {
-						released, wake, err := x.e.ReleaseUsage(x.ctx, []engine.Refund{r})
-						x.no(err)
-						x.say("%s is told that %s is %s: %v", r.Budget, r.Execution, r.Outcome, released)
-						if released[0] {
-							delete(x.used, ids.UUID(r.Execution).String())
+						x.say("%s is told that %s:%d is %s: %v", n.Gate, n.Execution, n.Epoch, n.What, done)
+						if done[0] && n.Gate == gateNames["b"] {
+							delete(x.used, ids.UUID(n.Execution).String())
 							x.did["refunded"]++
 						}
 						return func() { x.owner.first(x.wake(wake)...) }
@@ -652,9 +641,9 @@ func (x *gateRun) operate() {
 			x.did["dead"]++
 		}
 	case 6:
-		x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
+		x.cap("q1", admission.Gate{Concurrency: 1 + x.r.IntN(3)})
 	case 7:
-		x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
+		x.cap("q2", admission.Gate{Concurrency: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
 			Window: flowfabric.Millis(rateSpan * time.Millisecond)})
 	}
 }
@@ -687,14 +676,14 @@ func (x *gateRun) check() {
 			}
 			row := strings.Split(d.Hashes[":routes"][c["r"]], "\x1f")
 			for g := range strings.SplitSeq(row[len(row)-1], ",") {
-				if name, ok := strings.CutPrefix(g, "q:"); ok {
-					running[name] = append(running[name], fmt.Sprint(p, ".", id, ":", c["e"]))
+				if g == gateNames["q1"] || g == gateNames["q2"] {
+					running[g] = append(running[g], fmt.Sprint(p, ".", id, ":", c["e"]))
 				}
 			}
 		}
 	}
 	for name, list := range running {
-		q := x.quota(name)
+		q := x.gate(name)
 		for _, hold := range list {
 			if !slices.Contains(q.Holds, hold) {
 				x.fatal("%s runs and has no slot of %s", hold, name)
@@ -705,7 +694,7 @@ func (x *gateRun) check() {
 		}
 	}
 	x.window(running[gateNames["q2"]])
-	b, err := x.e.ReadBudget(x.ctx, gateNames["b"], 0, 0)
+	b, err := x.e.ReadGate(x.ctx, gateNames["b"], 0, 0, 0)
 	x.no(err)
 	total := int64(0)
 	for _, n := range x.used {
@@ -719,11 +708,11 @@ func (x *gateRun) check() {
 	}
 }
 
-// starts is the window of the second quota as it is now.
+// starts is the window of the second gate of starts as it is now.
 func (x *gateRun) starts() map[string]int64 {
 	x.t.Helper()
 	list, err := x.s.raw.Do(x.ctx, x.s.raw.B().Zrange().Key(
-		keys.Partition(keys.QuotaRoot(2)).Window(gateNames["q2"])).Min("0").Max("-1").Withscores().Build()).AsZScores()
+		keys.Partition(keys.GateRoot(2)).Window(gateNames["q2"])).Min("0").Max("-1").Withscores().Build()).AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		x.fatal("%v", err)
 	}
@@ -811,14 +800,14 @@ func (x *gateRun) open() (n int) {
 func (x *gateRun) settled() {
 	x.t.Helper()
 	for _, name := range []string{gateNames["q1"], gateNames["q2"]} {
-		left := x.quota(name).Holds
+		left := x.gate(name).Holds
 		x.did["left over"] += len(left)
 		var a actor
 		a.later(x.inquire(&a, name, left)...)
 		for len(a.todo) > 0 {
 			x.call(&a)
 		}
-		if q := x.quota(name); q.Held != 0 {
+		if q := x.gate(name); q.Held != 0 {
 			x.fatal("%s has slots at the end: %v", name, q.Holds)
 		}
 	}

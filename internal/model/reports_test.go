@@ -48,7 +48,7 @@ func (a *accounts) add(u admission.Usage, r admission.Reported) {
 	}
 }
 
-// settle compares a period's total with what the budget says of it.
+// settle compares a period's total with what the gate says of it.
 func (a *accounts) settle(t *testing.T, period uint64, used map[string]int64, limits map[string]admission.Limit) {
 	t.Helper()
 	for dim, l := range limits {
@@ -77,7 +77,7 @@ func TestReports(t *testing.T) {
 	names := []string{"one", "two"}
 	books := map[string]*accounts{}
 	for _, name := range names {
-		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: name, StrictDimensions: true, Limits: limits}, 0)
+		_, _, _, err := e.PutGate(ctx, admission.Gate{Name: name, StrictDimensions: true, Limits: limits}, 0)
 		must(t, err)
 		books[name] = &accounts{sum: map[uint64]map[string]int64{}}
 	}
@@ -89,19 +89,19 @@ func TestReports(t *testing.T) {
 			id := mint.ID(1)
 			for i := 0; sent.Add(1) <= int64(reports); i++ {
 				name := names[r.IntN(2)]
-				u := admission.Usage{Budget: name,
+				u := admission.Usage{Gate: name,
 					Amounts: map[string]int64{"calls": 1, "tokens": int64(r.IntN(6)), "cost.cents": int64(r.IntN(4))}}
 				if n%2 == 0 {
 					u.Execution, u.Epoch, u.Sequence = id, 5, uint64(i+1)
 				} else {
 					u.Key = fmt.Sprint(n/4, "-", i) // two reporters share their keys, with amounts of their own
 					u.Amounts = map[string]int64{"calls": 1, "tokens": int64(i % 6), "cost.cents": int64(i % 4)}
-					u.Budget = names[i%2]
+					u.Gate = names[i%2]
 				}
 				for range 1 + r.IntN(8)/7 {
 					out, err := e.ReportUsage(ctx, u)
 					must(t, err)
-					books[u.Budget].add(u, out)
+					books[u.Gate].add(u, out)
 				}
 			}
 		})
@@ -116,7 +116,7 @@ func TestReports(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			_, _, _, err := e.ResetBudget(ctx, names[n%2], false)
+			_, _, _, err := e.ResetUsage(ctx, names[n%2], false)
 			must(t, err)
 		}
 	})
@@ -124,7 +124,7 @@ func TestReports(t *testing.T) {
 	close(done)
 	owner.Wait()
 	for _, name := range names {
-		b, err := e.ReadBudget(ctx, name, 0, 256)
+		b, err := e.ReadGate(ctx, name, 0, 0, 256)
 		must(t, err)
 		books[name].settle(t, b.Period, b.Used, limits)
 		ended := uint64(0)
@@ -196,15 +196,15 @@ func TestReportsAndCrashes(t *testing.T) {
 		reporters, each, kills = 64, 15_625, 100
 	}
 	hard := int64(reporters * each * 5 / 2) // of three a report
-	_, _, _, err := e.PutBudget(ctx,
-		admission.Budget{Name: "one", Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}, 0)
+	_, _, _, err := e.PutGate(ctx,
+		admission.Gate{Name: "one", Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}, 0)
 	must(t, err)
 	var accepted, refused, again, answered atomic.Int64
 	var all conc.WaitGroup
 	for n := range reporters {
 		all.Go(func() {
 			for i := range each {
-				u := admission.Usage{Budget: "one", Key: fmt.Sprint(n, "-", i),
+				u := admission.Usage{Gate: "one", Key: fmt.Sprint(n, "-", i),
 					Amounts: map[string]int64{"tokens": int64(1 + i%5)}}
 				out, err := e.ReportUsage(ctx, u)
 				for tries := 0; err != nil; tries++ {
@@ -232,7 +232,7 @@ func TestReportsAndCrashes(t *testing.T) {
 		srv.Restart()
 	}
 	all.Wait()
-	b, err := e.ReadBudget(ctx, "one", 0, 0)
+	b, err := e.ReadGate(ctx, "one", 0, 0, 0)
 	must(t, err)
 	if b.Used["tokens"] != accepted.Load() || b.Used["tokens"] > hard || refused.Load() == 0 {
 		t.Errorf("%d used, %d accepted, %d refused", b.Used["tokens"], accepted.Load(), refused.Load())

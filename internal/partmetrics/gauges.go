@@ -12,7 +12,7 @@ import (
 type gauges struct {
 	partitions, owned, schedules, outbox, outboxLag    *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen *prometheus.Desc
-	flows, backlog, behind, budgets                    *prometheus.Desc
+	flows, backlog, behind, gates                      *prometheus.Desc
 }
 
 var queueLabels = []string{"namespace", "lane", "kind", "state"}
@@ -27,7 +27,7 @@ func newGauges(prefix string) gauges {
 		schedules: desc("schedules_due",
 			"Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
 		outbox: desc("outbox",
-			"Entries of outboxes that budgets and quotas had not been told of at the last tick of the partitions this process owns."),
+			"Entries of outboxes that gates had not been told of at the last tick of the partitions this process owns."),
 		outboxLag: desc("outbox_lag_seconds", "For how long a partition's outbox has not been seen empty."),
 		waiting: desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.",
 			queueLabels...),
@@ -45,14 +45,15 @@ func newGauges(prefix string) gauges {
 		backlog: desc("flow_backlog", "Pieces of unfinished work of flows, in the partitions this process owns."),
 		behind: desc("flow_backlog_lag_seconds",
 			"For how long the first piece of unfinished work of flows has waited for its turn."),
-		budgets: desc("budget_waiting",
-			"Executions that wait because a budget is used up, in the partitions this process owns.", "budget"),
+		gates: desc("gate_waiting",
+			"Executions that wait because an amount of a gate is used up, in the partitions this process owns.",
+			"gate"),
 	}
 }
 
 func (g *gauges) describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{g.partitions, g.owned, g.schedules, g.outbox, g.outboxLag, g.waiting, g.oldest,
-		g.executions, g.timers, g.purge, g.frozen, g.flows, g.backlog, g.behind, g.budgets} {
+		g.executions, g.timers, g.purge, g.frozen, g.flows, g.backlog, g.behind, g.gates} {
 		out <- d
 	}
 }
@@ -89,11 +90,11 @@ func (m *Metrics) collect(out chan<- prometheus.Metric) {
 		gauge(g.waiting, d.waiting, q.namespace, q.lane, q.kind, q.state)
 		seconds(g.oldest, d.oldest, q.namespace, q.lane, q.kind, q.state)
 	}
-	for i, name := range all.budgets.Names() {
-		if i == maxBudgetLabels {
+	for i, name := range all.gates.Names() {
+		if i == maxGateLabels {
 			break
 		}
-		gauge(g.budgets, all.budgets[name], name)
+		gauge(g.gates, all.gates[name], name)
 	}
 	for index, n := range all.indexes {
 		gauge(g.executions, n, index)

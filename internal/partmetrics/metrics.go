@@ -35,6 +35,7 @@ type Metrics struct {
 	firings    *prometheus.CounterVec // outcome
 	missed     *prometheus.CounterVec // reason
 	deliveries *prometheus.CounterVec // result: ok, error
+	reckoned   prometheus.Counter
 
 	flows         *prometheus.CounterVec // state
 	siblings      *prometheus.CounterVec // disposition
@@ -62,8 +63,10 @@ func New(prefix string) *Metrics {
 			"Instants of schedules that this process fired, by what became of them.", "outcome"),
 		missed: vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.",
 			"reason"),
-		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.",
+		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to gates by result: ok, error.",
 			"result"),
+		reckoned: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "reckoned_total",
+			Help: "Reservations that this process ended because their leases were over: charged in full, or given back."}),
 
 		flows: vec("flows_ended_total",
 			"Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
@@ -91,8 +94,8 @@ func New(prefix string) *Metrics {
 }
 
 func (m *Metrics) counters() []prometheus.Collector {
-	return []prometheus.Collector{m.ticks, m.effects, m.tickLag, m.firings, m.missed, m.deliveries, m.flows, m.siblings,
-		m.skipped, m.tokensRefused}
+	return []prometheus.Collector{m.ticks, m.effects, m.tickLag, m.firings, m.missed, m.deliveries, m.reckoned, m.flows,
+		m.siblings, m.skipped, m.tokensRefused}
 }
 
 // Describe implements [prometheus.Collector].
@@ -153,7 +156,7 @@ func (w *Watch) Ticked(partition uint16, reply engine.TickReply) {
 	w.tended.told(partition, reply)
 }
 
-// Delivered records what budgets and quotas were told.
+// Delivered records what gates were told.
 func (w *Watch) Delivered(partition uint16, entries int, err error) {
 	result := "ok"
 	if err != nil {
@@ -162,6 +165,9 @@ func (w *Watch) Delivered(partition uint16, entries int, err error) {
 	w.metrics.deliveries.WithLabelValues(result).Inc()
 	w.tended.delivered(partition, entries)
 }
+
+// Reckoned records how many reservations of a partition of gates were ended for dead leases.
+func (w *Watch) Reckoned(_ uint16, ended int, _ error) { w.metrics.reckoned.Add(float64(ended)) }
 
 // Fired records a step of a schedule.
 func (w *Watch) Fired(_ uint16, call engine.Firing, answer engine.Fired) {

@@ -51,11 +51,11 @@ func (*deployment) Queues(_ context.Context, partition uint16, _ string, _ int) 
 		Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}}, nil
 }
 
-// ReadGates answers that two budgets are used up, and that a quota is.
+// ReadGates answers that amounts of two gates are used up, and the slots of a third.
 func (*deployment) ReadGates(_ context.Context, partition uint16) (engine.PartitionGates, error) {
-	return engine.PartitionGates{Closed: []engine.Closing{{Why: "budget globex tokens 30 100 70",
-		Waiting: 10 * int(partition)}, {Why: "budget acme tokens 9 9", Waiting: 1},
-		{Why: "quota api cap", Waiting: 100}}}, nil
+	return engine.PartitionGates{Closed: []engine.Closing{{Why: "gate globex amount tokens 30 100 70",
+		Waiting: 10 * int(partition)}, {Why: "gate acme amount tokens 9 9", Waiting: 1},
+		{Why: "gate api cap", Waiting: 100}}}, nil
 }
 
 func (d *deployment) set(partition uint16, change func(*flowfabric.Partition)) {
@@ -115,7 +115,7 @@ func TestOwnedPartitions(t *testing.T) {
 		synctest.Wait()
 		scrape(t, reg)
 		shows(t, reg, `x_partitions 8`, `x_partitions_owned 3`, `x_schedules_due 7`, `x_outbox 3`,
-			`x_budget_waiting{budget="globex"} 30`, `x_budget_waiting{budget="acme"} 2`,
+			`x_gate_waiting{gate="globex"} 30`, `x_gate_waiting{gate="acme"} 2`,
 			`x_executions{index="delayed"} 20`, `x_flows 2`, `x_flows_ended_total{state="completed"} 0`,
 			`x_tokens_refused_total 0`,
 			`x_queue_waiting{kind="k",lane="l",namespace="n",state="active"} 3`,
@@ -126,11 +126,12 @@ func TestOwnedPartitions(t *testing.T) {
 				103, 9
 		})
 		one.Delivered(1, 2, nil)
+		one.Reckoned(1, 3, nil)
 		read := store.reads
 		scrape(t, reg)
 		// the samples are young
 		shows(t, reg, `x_executions{index="delayed"} 20`, `x_outbox 1`, `x_outbox_lag_seconds 0`,
-			`x_outbox_deliveries_total{result="ok"} 1`)
+			`x_outbox_deliveries_total{result="ok"} 1`, `x_reckoned_total 3`)
 		if n := store.reads - read; n != 2 {
 			t.Errorf("%d readings, want one by each of two scrapes of the partition that does not answer", n)
 		}

@@ -21,8 +21,8 @@ const (
 	sampleTimeout = 5 * time.Second
 	// maxQueueLabels bounds the queues that have series of their own; producers choose lanes and kinds.
 	maxQueueLabels = 256
-	// maxBudgetLabels bounds the budgets that have series of their own: those for which most waits.
-	maxBudgetLabels = 64
+	// maxGateLabels bounds the gates that have series of their own: those for which most waits.
+	maxGateLabels = 64
 	// sampleQueues is how many queues of a partition are read; of more, a scrape tells of some.
 	sampleQueues = 4096
 )
@@ -157,11 +157,11 @@ type sampled struct {
 	flows         int
 	backlog       int
 	behind        time.Duration
-	budgets       gatetext.UsedUp
+	gates         gatetext.UsedUp
 }
 
 func newSampled() *sampled {
-	return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}, budgets: gatetext.UsedUp{}}
+	return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}, gates: gatetext.UsedUp{}}
 }
 
 // add adds the samples of a loop. What was late has become later since.
@@ -186,7 +186,7 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		all.timers = max(all.timers, time.Duration(x.info.Lag))
 		all.purge = max(all.purge, engine.DueFor(x.info.Ended, x.info.Now))
 		for _, c := range x.closed {
-			all.budgets.Add(gatetext.WhyClosed(c.Why), c.Waiting)
+			all.gates.Add(gatetext.WhyClosed(c.Why), c.Waiting)
 		}
 		for _, q := range x.queues {
 			all.queue(q, x.info.Now, since)

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ledger"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -28,10 +29,10 @@ type ProgressRecorder interface {
 	UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error
 }
 
-// Spender counts what was used of budgets; *engine.Engine is one.
+// Spender counts what was used of gates; *engine.Engine is one.
 type Spender interface {
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in
+	// UndoUsage takes back the last report of the execution to a gate. Routes that there is room for again are in
 	// wake.
 	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
 }
@@ -74,9 +75,14 @@ type Config struct {
 	// Progress takes what [handler.Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
-	// Spender counts what [handler.Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only
+	// Spender counts what [handler.Task.Spend] is told, in the gates of Route. nil: spends are only
 	// checked.
 	Spender Spender
+	// Ledger sets aside what [handler.Task.Reserve] is told. nil: it is only checked.
+	Ledger ledger.Store
+	// OnReservation is told what becomes of each reservation that gates were asked for, once made and once ended. It
+	// must not block. nil: nobody is told.
+	OnReservation func(Reservation)
 
 	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without
 	// waitpoints.
@@ -98,6 +104,18 @@ type Config struct {
 	// Default: slog.Default() with the first four.
 	Logger *slog.Logger
 }
+
+// Reservation is what became of a reservation.
+type Reservation string
+
+// What becomes of reservations: Forgotten ones were neither settled nor released when the handler returned.
+const (
+	ReservationMade      Reservation = "made"
+	ReservationRefused   Reservation = "refused"
+	ReservationSettled   Reservation = "settled"
+	ReservationReleased  Reservation = "released"
+	ReservationForgotten Reservation = "forgotten"
+)
 
 // Worker is what a worker has for batch handlers.
 type Worker struct {

@@ -3,9 +3,9 @@ package testgate
 
 import flowfabric "github.com/flowfabric/flowfabric-go"
 
-// Asks is s with gates instead of those that it has. What no limit of a key says becomes a quota of its name.
+// Asks is s with gates instead of those that it has. What is no limit of a key is a gate of its name.
 func Asks(s flowfabric.Start, gates ...flowfabric.Gate) flowfabric.Start {
-	s.Budgets, s.Quotas, s.Limits = nil, nil, nil
+	s.Names, s.Limits = nil, nil
 	for _, g := range gates {
 		if key, l, ok := g.Limit(); ok {
 			limit := []flowfabric.KeyLimit{{Key: key, Concurrency: l.Concurrency, Rate: l.Rate,
@@ -15,11 +15,7 @@ func Asks(s flowfabric.Start, gates ...flowfabric.Gate) flowfabric.Start {
 				continue
 			}
 		}
-		if g.IsBudget() {
-			s.Budgets = append(s.Budgets, g.Name())
-		} else {
-			s.Quotas = append(s.Quotas, g.Name())
-		}
+		s.Names = append(s.Names, g.Name())
 	}
 	return s
 }

@@ -47,7 +47,8 @@ const (
 )
 
 // ranks order what happened in the same millisecond of one attempt.
-var ranks = map[string]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2,
+var ranks = map[string]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventTagged: 2,
+	EventEnded:    2,
 	EventReplayed: 3}
 
 func inOrder(a, b flowfabric.Event) int {

@@ -15,7 +15,7 @@ var (
 	dimensions = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 )
 
-// GateName checks the name of a budget or quota: 1..64 letters, digits, "_", "." and "-", a letter or digit first.
+// GateName checks the name of a gate: 1..64 letters, digits, "_", "." and "-", a letter or digit first.
 // flowfabric.ErrInvalidInput with the field.
 func GateName(field, name string) error {
 	if !gateNames.MatchString(name) {
@@ -25,8 +25,8 @@ func GateName(field, name string) error {
 	return nil
 }
 
-// Dimension checks the name of what a budget counts: a lower-case letter, then letters, digits, "_" and ".", at most 64.
-// flowfabric.ErrInvalidInput with the field.
+// Dimension checks the name of what a gate counts amounts of: a lower-case letter, then letters, digits, "_" and ".",
+// at most 64. flowfabric.ErrInvalidInput with the field.
 func Dimension(field, name string) error {
 	if !dimensions.MatchString(name) {
 		return fmt.Errorf("%w: %s %q, want 1..64 of a-z 0-9 _ . with a letter first", flowfabric.ErrInvalidInput, field,
@@ -70,55 +70,44 @@ func clip(s string) string {
 	return s[:64] + "…"
 }
 
-// Gates sorts gates, drops repeats and checks them: at most 16 budgets, and 8 quotas and limits of keys.
-// flowfabric.ErrInvalidInput.
+// Gates sorts gates, drops repeats and checks them: at most 16 by name, and 8 limits of keys.
 func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 	out := slices.Clone(gates)
 	slices.Sort(out)
 	out = slices.Compact(out)
-	budgets, keys := 0, map[string]bool{}
+	keys := map[string]bool{}
 	for _, g := range out {
-		if len(g) < 2 || (g[:2] != "b:" && g[:2] != "q:") {
-			return nil, fmt.Errorf("%w: gate %q is made with neither BudgetGate nor QuotaGate",
-				flowfabric.ErrInvalidInput, string(g))
-		}
-		if key, l, ok := g.Limit(); ok {
-			if err := limit(g, key, l); err != nil {
+		key, l, ok := g.Limit()
+		if !ok {
+			if err := GateName("gate", g.Name()); err != nil {
 				return nil, err
 			}
-			if keys[key] {
-				return nil, fmt.Errorf("%w: limit key %q is given twice, with different limits",
-					flowfabric.ErrInvalidInput, key)
-			}
-			keys[key] = true
 			continue
 		}
-		field := "quota"
-		if g.IsBudget() {
-			field = "budget"
-			budgets++
-		}
-		if err := GateName(field, g.Name()); err != nil {
+		if err := limit(g, key, l); err != nil {
 			return nil, err
 		}
+		if keys[key] {
+			return nil, fmt.Errorf("%w: limit key %q is given twice, with different limits", flowfabric.ErrInvalidInput,
+				key)
+		}
+		keys[key] = true
 	}
-	if budgets > limits.MaxBudgets || len(out)-budgets > limits.MaxQuotas {
-		return nil, fmt.Errorf("%w: %d budgets and %d quotas or limits, want at most %d and %d",
-			flowfabric.ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
+	if named := len(out) - len(keys); named > limits.MaxGates || len(keys) > limits.MaxLimits {
+		return nil, fmt.Errorf("%w: %d gates and %d limits of keys, want at most %d and %d", flowfabric.ErrInvalidInput,
+			named, len(keys), limits.MaxGates, limits.MaxLimits)
 	}
 	return out, nil
 }
 
-// GateNames are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
-func GateNames(gates []flowfabric.Gate) (budgets, quotas []string) {
+// GateNames are the names of gates, those of limits of keys in words.
+func GateNames(gates []flowfabric.Gate) (names []string) {
 	for _, g := range gates {
-		if g.IsBudget() {
-			budgets = append(budgets, g.Name())
-		} else if key, l, ok := g.Limit(); ok {
-			quotas = append(quotas, "key "+key+": "+l.String())
+		if key, l, ok := g.Limit(); ok {
+			names = append(names, "key "+key+": "+l.String())
 		} else {
-			quotas = append(quotas, g.Name())
+			names = append(names, g.Name())
 		}
 	}
-	return budgets, quotas
+	return names
 }

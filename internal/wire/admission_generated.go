@@ -4,14 +4,14 @@ package wire
 
 import "time"
 
-// AdjustBudgetDimension is one of Dimensions of AdjustBudget.
-type AdjustBudgetDimension struct {
+// ChangeUsageDimension is one of Dimensions of ChangeUsage.
+type ChangeUsageDimension struct {
 	Dimension string
 	Amount    int
 }
 
 // Append writes it behind other slots.
-func (a AdjustBudgetDimension) Append(to []string) []string {
+func (a ChangeUsageDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Amount))
 	return to
 }
@@ -40,15 +40,27 @@ func (a ClaimGrantedGrant) Append(to []string) []string {
 	return to
 }
 
-// PutBudgetDimension is one of Dimensions of PutBudget.
-type PutBudgetDimension struct {
+// ClaimGrantedRoute is one of Routes of ClaimGranted.
+type ClaimGrantedRoute struct {
+	Route  int    // 1..
+	Meters string // 0..2500 bytes
+}
+
+// Append writes it behind other slots.
+func (a ClaimGrantedRoute) Append(to []string) []string {
+	to = append(to, number(a.Route), a.Meters)
+	return to
+}
+
+// PutGateDimension is one of Dimensions of PutGate.
+type PutGateDimension struct {
 	Dimension string
 	Hard      int
 	Soft      int
 }
 
 // Append writes it behind other slots.
-func (a PutBudgetDimension) Append(to []string) []string {
+func (a PutGateDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Hard), number(a.Soft))
 	return to
 }
@@ -133,100 +145,81 @@ func (a ReleaseGrantRoute) Append(to []string) []string {
 	return to
 }
 
-// ReleaseUsageUsage is one of Usages of ReleaseUsage.
-type ReleaseUsageUsage struct {
-	Name      string
-	Execution string
-	Outcome   string
-	Epoch     int
-}
-
-// Append writes it behind other slots.
-func (a ReleaseUsageUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Execution, a.Outcome, number(a.Epoch))
-	return to
-}
-
-// ReportUsageDimension is one of Dimensions of ReportUsage.
-type ReportUsageDimension struct {
+// ReserveDimension is one of Dimensions of Reserve.
+type ReserveDimension struct {
 	Dimension string
 	Amount    int
 }
 
 // Append writes it behind other slots.
-func (a ReportUsageDimension) Append(to []string) []string {
+func (a ReserveDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Amount))
 	return to
 }
 
-// SettleHoldsHold is one of Holds of SettleHolds.
-type SettleHoldsHold struct {
-	Name    string
-	Hold    string
-	Verdict string // 0|1|2
+// SettleGatesNew is one of News of SettleGates.
+type SettleGatesNew struct {
+	Name      string
+	Execution string
+	Epoch     int
+	Number    int
+	What      string // held|gone|never|failed|cancelled|expired|asked|purged
 }
 
 // Append writes it behind other slots.
-func (a SettleHoldsHold) Append(to []string) []string {
-	to = append(to, a.Name, a.Hold, a.Verdict)
+func (a SettleGatesNew) Append(to []string) []string {
+	to = append(to, a.Name, a.Execution, number(a.Epoch), number(a.Number), a.What)
 	return to
 }
 
-// AdjustBudget is a call of ff_adjust_budget, an operator corrects what was used, up or down, never below zero; it
-// is written into the budget's book, with who asked, and 256 bytes of why. Those who wait for it are answered, to
-// be woken. The same request again, within a day, answers what the first did.
-type AdjustBudget struct {
-	Name       string
-	Request    string
-	Dimensions []AdjustBudgetDimension // 1..64
+// SettleGatesSuspect is one of Suspects of SettleGates.
+type SettleGatesSuspect struct {
+	Gate string
+	Hold string
+	Last string
 }
 
-func (AdjustBudget) Function() string { return "ff_adjust_budget" }
+func (x *SettleGatesSuspect) Read(r *Reader) {
+	x.Gate = r.Text()
+	x.Hold = r.Text()
+	x.Last = r.Text()
+}
 
-func (a AdjustBudget) Append(to []string) []string {
-	to = append(to, a.Name, a.Request)
-	to = append(to, number(len(a.Dimensions)))
-	for _, x := range a.Dimensions {
-		to = x.Append(to)
-	}
+// SpendDimension is one of Dimensions of Spend.
+type SpendDimension struct {
+	Dimension string
+	Amount    int
+}
+
+// Append writes it behind other slots.
+func (a SpendDimension) Append(to []string) []string {
+	to = append(to, a.Dimension, number(a.Amount))
 	return to
 }
 
-// AdjustBudgetReply is the answer to [AdjustBudget].
-type AdjustBudgetReply struct {
-	Used    []Used
-	Waiters []string
-}
-
-func (x *AdjustBudgetReply) Read(r *Reader) {
-	x.Used = make([]Used, r.Count(2))
-	for i := range x.Used {
-		x.Used[i].Read(r)
-	}
-	x.Waiters = make([]string, r.Count(1))
-	for i := range x.Waiters {
-		x.Waiters[i] = r.Text()
-	}
-}
-
-// Admit is a call of ff_admit, asks a quota for starts, in order: it admits the first ones, as many as it has room
-// for, each under a hold "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted twice. Why
-// it stopped is rate or cap, and retry in how many ms to ask again; a route that is refused is woken earlier if
-// there is room. Suspects are holds that nobody has heard of for a while: their executions' partitions know
-// (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms. Without a hold it is asked whether
-// there is room for one: who has closed a route asks, so that a wake that came before the closing is not lost.
+// Admit is a call of ff_admit, asks a gate to let executions run, in order: it admits the first ones, as many as it
+// has room for, each under a hold "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted
+// twice. Why it stopped is amount, rate or cap, and retry in how many ms to ask again; a route that is refused is
+// woken earlier if there is room. An amount is told with the dimension, what is used of it, its limit, and what was
+// refused: what a gate refused one of the executions waits until there is room for all of that, or a new period or
+// other limits, and those behind it wait with it; 0 = there is no room at all. Suspects are holds that nobody has
+// heard of for a while: their executions' partitions know (ff_check_holds, ff_settle_gates). ttl is how long a hold
+// is not suspect. meters is what the gate measures (meter.meters), parent the gate above it. With look nothing is
+// admitted: who has closed a route asks whether there is room, so that a wake that came before the closing is not
+// lost.
 type Admit struct {
 	Name      string
 	Partition int           // 0..65535
 	Route     int           // 1..
 	TTL       time.Duration // 1000..600000 ms
-	Holds     []string      // 0..100
+	Look      bool
+	Holds     []string // 0..100
 }
 
 func (Admit) Function() string { return "ff_admit" }
 
 func (a Admit) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Partition), number(a.Route), millis(a.TTL))
+	to = append(to, a.Name, number(a.Partition), number(a.Route), millis(a.TTL), flag(a.Look))
 	to = append(to, number(len(a.Holds)))
 	to = append(to, a.Holds...)
 	return to
@@ -234,26 +227,38 @@ func (a Admit) Append(to []string) []string {
 
 // AdmitReply is the answer to [Admit].
 type AdmitReply struct {
-	Count    int
-	Why      string
-	Retry    time.Duration
-	Suspects []string
+	Count     int
+	Why       string
+	Retry     time.Duration
+	Meters    string
+	Parent    string
+	Dimension string
+	Used      int
+	Limit     int
+	Refused   int
+	Suspects  []string
 }
 
 func (x *AdmitReply) Read(r *Reader) {
 	x.Count = r.Int()
 	x.Why = r.Text()
 	x.Retry = r.Millis()
+	x.Meters = r.Text()
+	x.Parent = r.Text()
+	x.Dimension = r.Text()
+	x.Used = r.Int()
+	x.Limit = r.Int()
+	x.Refused = r.Int()
 	x.Suspects = make([]string, r.Count(1))
 	for i := range x.Suspects {
 		x.Suspects[i] = r.Text()
 	}
 }
 
-// Attach is a call of ff_attach, says which budgets and quotas apply to everything that is created in a scope from
-// now on; no gates detaches. With how add they are added to those that are there, with remove taken from them, with
-// set they replace those. A scope is g (everything), n and a namespace, l, namespace and lane, or t, tag key and
-// tag value, joined by the unit separator.
+// Attach is a call of ff_attach, says which gates apply to everything that is created in a scope from now on; no
+// gates detaches. With how add they are added to those that are there, with remove taken from them, with set they
+// replace those. A scope is g (everything), n and a namespace, l, namespace and lane, or t, tag key and tag value,
+// joined by the unit separator.
 type Attach struct {
 	Scope string
 	Gates string
@@ -276,45 +281,53 @@ func (x *AttachReply) Read(r *Reader) {
 	x.Gates = r.Text()
 }
 
-// CheckBudgets is a call of ff_check_budgets, tells whether budgets have room for work of a route to begin; a route
-// that is refused is woken when there is more. What a budget refused one of the executions waits until there is
-// room for all of that, or a new period or other limits, and those behind it wait with it. An answer is + (there is
-// room) or !<dimension> <used> <limit> <ms until the next period, 0 = none> <what was refused, 0 = there is no room
-// at all> <ms until it is worth while to ask again> <how many executions, from the first, may begin> or -<code>
-// <detail>.
-type CheckBudgets struct {
-	Partition  int      // 0..65535
-	Route      int      // 1..
-	Budgets    []string // 1..16
-	Executions []string // 0..100
+// ChangeUsage is a call of ff_change_usage, an operator changes what was used of a gate, and those who wait for it
+// are answered, to be woken. adjust corrects amounts, up or down, never below zero; it is written into the gate's
+// book, with who asked, and 256 bytes of why. reset begins a new period now; when the next one begins by itself
+// stays as it was, and with move it is a whole interval away. raise lifts hard limits for this period, by amounts.
+// The same request again, within a day, answers what the first did.
+type ChangeUsage struct {
+	Name       string
+	Request    string
+	How        string                 // adjust|reset|move|raise
+	Dimensions []ChangeUsageDimension // 0..64
 }
 
-func (CheckBudgets) Function() string { return "ff_check_budgets" }
+func (ChangeUsage) Function() string { return "ff_change_usage" }
 
-func (a CheckBudgets) Append(to []string) []string {
-	to = append(to, number(a.Partition), number(a.Route))
-	to = append(to, number(len(a.Budgets)))
-	to = append(to, a.Budgets...)
-	to = append(to, number(len(a.Executions)))
-	to = append(to, a.Executions...)
+func (a ChangeUsage) Append(to []string) []string {
+	to = append(to, a.Name, a.Request, a.How)
+	to = append(to, number(len(a.Dimensions)))
+	for _, x := range a.Dimensions {
+		to = x.Append(to)
+	}
 	return to
 }
 
-// CheckBudgetsReply is the answer to [CheckBudgets].
-type CheckBudgetsReply struct {
-	Answers []string
+// ChangeUsageReply is the answer to [ChangeUsage].
+type ChangeUsageReply struct {
+	Period  int
+	Left    time.Duration
+	Used    []Used
+	Waiters []string
 }
 
-func (x *CheckBudgetsReply) Read(r *Reader) {
-	x.Answers = make([]string, r.Count(1))
-	for i := range x.Answers {
-		x.Answers[i] = r.Text()
+func (x *ChangeUsageReply) Read(r *Reader) {
+	x.Period = r.Int()
+	x.Left = r.Millis()
+	x.Used = make([]Used, r.Count(2))
+	for i := range x.Used {
+		x.Used[i].Read(r)
+	}
+	x.Waiters = make([]string, r.Count(1))
+	for i := range x.Waiters {
+		x.Waiters[i] = r.Text()
 	}
 }
 
-// CheckHolds is a call of ff_check_holds, tells a quota whether holds it admitted are still held: 1 the execution
-// runs under that epoch or is granted, 0 it does not, 2 it does not and never ran: its grant was returned, or is
-// over and taken back by this call, of which its other quotas hear through the outbox.
+// CheckHolds is a call of ff_check_holds, tells a gate whether holds it admitted are still held: the execution runs
+// under that epoch or is granted; gone, it does not; never, it does not and never ran: its grant was returned, or
+// is over and taken back by this call, of which its other gates hear through the outbox.
 type CheckHolds struct {
 	Holds []CheckHoldsHold // 1..100
 }
@@ -342,11 +355,13 @@ func (x *CheckHoldsReply) Read(r *Reader) {
 }
 
 // ClaimGranted is a call of ff_claim_granted, claims up to 100 executions that were granted to a session, whose
-// gates let them pass. An answer is + (claimed now), = (an earlier identical call had claimed it) or -<code>
-// <detail>: the grant was taken back. The claims are those of + and =, in order.
+// gates let them pass, and notes for their routes what these gates measure (gate.measure), so that they are told
+// only what they have to know. An answer is + (claimed now), = (an earlier identical call had claimed it) or
+// -<code> <detail>: the grant was taken back. The claims are those of + and =, in order.
 type ClaimGranted struct {
 	Session string              // 1..64 bytes
 	Grants  []ClaimGrantedGrant // 1..100
+	Routes  []ClaimGrantedRoute // 0..100
 }
 
 func (ClaimGranted) Function() string { return "ff_claim_granted" }
@@ -357,37 +372,15 @@ func (a ClaimGranted) Append(to []string) []string {
 	for _, x := range a.Grants {
 		to = x.Append(to)
 	}
+	to = append(to, number(len(a.Routes)))
+	for _, x := range a.Routes {
+		to = x.Append(to)
+	}
 	return to
 }
 
-// HoldExecution is a call of ff_hold_execution, an operator keeps an execution that could be claimed from being
-// handed out (held 1), or lets it be claimed again (0), in its old place; one that was put off meanwhile, when that
-// is over. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
-type HoldExecution struct {
-	ID   string
-	Held bool
-}
-
-func (HoldExecution) Function() string { return "ff_hold_execution" }
-
-func (a HoldExecution) Append(to []string) []string {
-	to = append(to, a.ID, flag(a.Held))
-	return to
-}
-
-// HoldExecutionReply is the answer to [HoldExecution].
-type HoldExecutionReply struct {
-	Code string
-}
-
-func (x *HoldExecutionReply) Read(r *Reader) {
-	x.Code = r.Text()
-}
-
-// ListGates is a call of ff_list_gates, the names of the budgets of a partition, or of its quotas, in order, a page
-// at a time.
+// ListGates is a call of ff_list_gates, the names of the gates of a partition, in order, a page at a time.
 type ListGates struct {
-	Of    string // budgets|quotas
 	After string // 0..64 bytes
 	Limit int    // 1..1000
 }
@@ -395,7 +388,7 @@ type ListGates struct {
 func (ListGates) Function() string { return "ff_list_gates" }
 
 func (a ListGates) Append(to []string) []string {
-	to = append(to, a.Of, a.After, number(a.Limit))
+	to = append(to, a.After, number(a.Limit))
 	return to
 }
 
@@ -439,27 +432,33 @@ func (x *OpenRouteReply) Read(r *Reader) {
 	}
 }
 
-// PutBudget is a call of ff_put_budget, makes a budget, or with an expected revision changes one. A budget that
-// exists as it is described is ALREADY_SATISFIED, another one of the same name a conflict. A change may free those
-// who wait: they are answered, as "<partition> <route>", and no longer wait here; the same call again answers the
-// same ones.
-type PutBudget struct {
-	Name       string
-	Expected   int           // 1.., or none
-	Scope      string        // 0..128 bytes
-	Mode       string        // strict|warn
-	OnHard     string        // reject|fail|block
-	OnSoft     string        // allow|warn
-	Interval   time.Duration // 0..315360000000 ms
-	Strict     bool
-	Refund     string               // 0..64 bytes
-	Dimensions []PutBudgetDimension // 0..64
+// PutGate is a call of ff_put_gate, makes a gate, or with an expected revision changes one. A gate that exists as
+// it is described is ALREADY_SATISFIED, another one of the same name a conflict. A change may free those who wait:
+// they are answered, 256 for each meter at most, as "<partition> <route>", and no longer wait here; the same call
+// again answers the same ones, and 256 for each meter more. 0 is no limit, of starts in a window and of how many at
+// once.
+type PutGate struct {
+	Name        string
+	Expected    int           // 1.., or none
+	Scope       string        // 0..128 bytes
+	Mode        string        // strict|warn
+	OnHard      string        // reject|fail|block
+	OnSoft      string        // allow|warn
+	Interval    time.Duration // 0..315360000000 ms
+	Strict      bool
+	Refund      string        // 0..64 bytes
+	Rate        int           // 0..1000000
+	Window      time.Duration // 0..2592000000 ms
+	Concurrency int           // 0..1000000
+	Jitter      time.Duration // 0..60000 ms
+	Parent      string
+	Dimensions  []PutGateDimension // 0..64
 }
 
-func (PutBudget) Function() string { return "ff_put_budget" }
+func (PutGate) Function() string { return "ff_put_gate" }
 
-func (a PutBudget) Append(to []string) []string {
-	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund)
+func (a PutGate) Append(to []string) []string {
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund, number(a.Rate), millis(a.Window), number(a.Concurrency), millis(a.Jitter), a.Parent)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -467,13 +466,13 @@ func (a PutBudget) Append(to []string) []string {
 	return to
 }
 
-// PutBudgetReply is the answer to [PutBudget].
-type PutBudgetReply struct {
+// PutGateReply is the answer to [PutGate].
+type PutGateReply struct {
 	Revision int
 	Waiters  []string
 }
 
-func (x *PutBudgetReply) Read(r *Reader) {
+func (x *PutGateReply) Read(r *Reader) {
 	x.Revision = r.Int()
 	x.Waiters = make([]string, r.Count(1))
 	for i := range x.Waiters {
@@ -481,70 +480,52 @@ func (x *PutBudgetReply) Read(r *Reader) {
 	}
 }
 
-// PutQuota is a call of ff_put_quota, makes a quota, or with an expected revision changes one. 0 is no limit, of
-// starts a window and of how many at once. Those who wait, 256 of each kind at most, are answered after a change,
-// to be woken, and when it is repeated, those who wait then.
-type PutQuota struct {
-	Name     string
-	Expected int           // 1.., or none
-	Scope    string        // 0..128 bytes
-	Rate     int           // 0..1000000
-	Window   time.Duration // 0..2592000000 ms
-	Cap      int           // 0..1000000
-	Jitter   time.Duration // 0..60000 ms
-}
-
-func (PutQuota) Function() string { return "ff_put_quota" }
-
-func (a PutQuota) Append(to []string) []string {
-	to = append(to, a.Name, none(number(a.Expected)), a.Scope, number(a.Rate), millis(a.Window), number(a.Cap), millis(a.Jitter))
-	return to
-}
-
-// PutQuotaReply is the answer to [PutQuota].
-type PutQuotaReply struct {
-	Revision int
-	Waiters  []string
-}
-
-func (x *PutQuotaReply) Read(r *Reader) {
-	x.Revision = r.Int()
-	x.Waiters = make([]string, r.Count(1))
-	for i := range x.Waiters {
-		x.Waiters[i] = r.Text()
-	}
-}
-
-// ReadBudget is a call of ff_read_budget, one budget as it is now: its record, what is used, how many routes wait
-// for it, the newest entries of its book, and who spent last. A spender is "<partition>.<uuid> <ms> <period>
-// <reports that were late> <dimension>=<amount>,…"; they are fewer than asked for if they have more than about
-// 2,560 amounts.
-type ReadBudget struct {
+// ReadGate is a call of ff_read_gate, one gate as it is now: routes that wait for its amounts, starts in its
+// window, slots that are taken and how many of them are suspect, routes that wait for these, its record, what is
+// used, the newest entries of its book, who spent last, and holds, each "<partition>.<execution>:<epoch> <ms when
+// it becomes suspect>". A spender is "<partition>.<uuid> <ms> <period> <reports that were late>
+// <dimension>=<amount>,… <what it has reserved, likewise>"; they are fewer than asked for if they have more than
+// about 2,560 amounts. As many of those who wait in line for amounts, first the first, are each "<partition>.<uuid>
+// <how often it was refused> <ms when it asked last> <amounts>".
+type ReadGate struct {
 	Name     string
 	Spenders int // 0..100
+	Holds    int // 0..1000
 	Entries  int // 0..256
 }
 
-func (ReadBudget) Function() string { return "ff_read_budget" }
+func (ReadGate) Function() string { return "ff_read_gate" }
 
-func (a ReadBudget) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Spenders), number(a.Entries))
+func (a ReadGate) Append(to []string) []string {
+	to = append(to, a.Name, number(a.Spenders), number(a.Holds), number(a.Entries))
 	return to
 }
 
-// ReadBudgetReply is the answer to [ReadBudget].
-type ReadBudgetReply struct {
+// ReadGateReply is the answer to [ReadGate].
+type ReadGateReply struct {
 	Now      time.Time
 	Waiting  int
+	Started  int
+	Held     int
+	Suspect  int
+	ForSlots int
+	ForRate  int
 	Fields   map[string]string
 	Used     []Used
 	Entries  []string
 	Spenders []string
+	Holds    []string
+	Line     []string
 }
 
-func (x *ReadBudgetReply) Read(r *Reader) {
+func (x *ReadGateReply) Read(r *Reader) {
 	x.Now = r.Instant()
 	x.Waiting = r.Int()
+	x.Started = r.Int()
+	x.Held = r.Int()
+	x.Suspect = r.Int()
+	x.ForSlots = r.Int()
+	x.ForRate = r.Int()
 	x.Fields = r.Pairs()
 	x.Used = make([]Used, r.Count(2))
 	for i := range x.Used {
@@ -557,6 +538,14 @@ func (x *ReadBudgetReply) Read(r *Reader) {
 	x.Spenders = make([]string, r.Count(1))
 	for i := range x.Spenders {
 		x.Spenders[i] = r.Text()
+	}
+	x.Holds = make([]string, r.Count(1))
+	for i := range x.Holds {
+		x.Holds[i] = r.Text()
+	}
+	x.Line = make([]string, r.Count(1))
+	for i := range x.Line {
+		x.Line[i] = r.Text()
 	}
 }
 
@@ -619,57 +608,10 @@ func (x *ReadOutboxReply) Read(r *Reader) {
 	}
 }
 
-// ReadQuota is a call of ff_read_quota, one quota as it is now: its record, starts in the window, slots that are
-// taken and how many of them are suspect, routes that wait, the newest entries of its book, and holds, each
-// "<partition>.<execution>:<epoch> <ms when it becomes suspect>".
-type ReadQuota struct {
-	Name    string
-	Holds   int // 0..1000
-	Entries int // 0..256
-}
-
-func (ReadQuota) Function() string { return "ff_read_quota" }
-
-func (a ReadQuota) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Holds), number(a.Entries))
-	return to
-}
-
-// ReadQuotaReply is the answer to [ReadQuota].
-type ReadQuotaReply struct {
-	Now      time.Time
-	Started  int
-	Held     int
-	Suspect  int
-	ForSlots int
-	ForRate  int
-	Fields   map[string]string
-	Entries  []string
-	Holds    []string
-}
-
-func (x *ReadQuotaReply) Read(r *Reader) {
-	x.Now = r.Instant()
-	x.Started = r.Int()
-	x.Held = r.Int()
-	x.Suspect = r.Int()
-	x.ForSlots = r.Int()
-	x.ForRate = r.Int()
-	x.Fields = r.Pairs()
-	x.Entries = make([]string, r.Count(1))
-	for i := range x.Entries {
-		x.Entries[i] = r.Text()
-	}
-	x.Holds = make([]string, r.Count(1))
-	for i := range x.Holds {
-		x.Holds[i] = r.Text()
-	}
-}
-
 // ReleaseGrant is a call of ff_release_grant, returns up to 100 executions that were granted to a session to their
 // queues, and closes routes whose gates refuse, for so many ms: what waits there is not handed out until then, or
 // until ff_open_route. If that has happened since the grant, which told wakes, the route stays open; 0 closes it
-// anyway. reserved is 1 if a quota may have a hold of the execution. An answer is + or = (it is not granted any
+// anyway. reserved is 1 if a gate may have a hold of the execution. An answer is + or = (it is not granted any
 // more).
 type ReleaseGrant struct {
 	Session string              // 1..64 bytes
@@ -704,62 +646,25 @@ func (x *ReleaseGrantReply) Read(r *Reader) {
 	}
 }
 
-// ReleaseUsage is a call of ff_release_usage, gives back what executions reported in the current period of their
-// budgets: because they ended in a way that a budget refunds (failed, cancelled, expired), or at an operator's
-// word. An item whose ledger has nothing is answered =. Of what was purged nothing is given back; its ledger is
-// forgotten half an hour later, and it is no spender any more. The execution is "<partition>.<uuid>", the epoch
-// that of the attempt that ended: if a later one has reported, what is told is old, and nothing is given back; 0 is
-// any.
-type ReleaseUsage struct {
-	Usages []ReleaseUsageUsage // 1..10
-}
-
-func (ReleaseUsage) Function() string { return "ff_release_usage" }
-
-func (a ReleaseUsage) Append(to []string) []string {
-	to = append(to, number(len(a.Usages)))
-	for _, x := range a.Usages {
-		to = x.Append(to)
-	}
-	return to
-}
-
-// ReleaseUsageReply is the answer to [ReleaseUsage].
-type ReleaseUsageReply struct {
-	Answers []string
-	Waiters []string
-}
-
-func (x *ReleaseUsageReply) Read(r *Reader) {
-	x.Answers = make([]string, r.Count(1))
-	for i := range x.Answers {
-		x.Answers[i] = r.Text()
-	}
-	x.Waiters = make([]string, r.Count(1))
-	for i := range x.Waiters {
-		x.Waiters[i] = r.Text()
-	}
-}
-
-// RemoveBudget is a call of ff_remove_budget, forgets a budget with all it counted. Executions that have it as a
-// gate do not run any more until it is made again.
-type RemoveBudget struct {
+// RemoveGate is a call of ff_remove_gate, forgets a gate with all it counted and admitted. Executions that have it
+// as a gate do not run any more until it is made again.
+type RemoveGate struct {
 	Name string
 }
 
-func (RemoveBudget) Function() string { return "ff_remove_budget" }
+func (RemoveGate) Function() string { return "ff_remove_gate" }
 
-func (a RemoveBudget) Append(to []string) []string {
+func (a RemoveGate) Append(to []string) []string {
 	to = append(to, a.Name)
 	return to
 }
 
-// RemoveBudgetReply is the answer to [RemoveBudget].
-type RemoveBudgetReply struct {
+// RemoveGateReply is the answer to [RemoveGate].
+type RemoveGateReply struct {
 	Revision int
 }
 
-func (x *RemoveBudgetReply) Read(r *Reader) {
+func (x *RemoveGateReply) Read(r *Reader) {
 	if r.Already {
 		r.Fixed("0")
 		return
@@ -767,54 +672,42 @@ func (x *RemoveBudgetReply) Read(r *Reader) {
 	x.Revision = r.Int()
 }
 
-// RemoveQuota is a call of ff_remove_quota, forgets a quota with all it admitted. Executions that have it as a gate
-// do not run any more until it is made again.
-type RemoveQuota struct {
-	Name string
-}
-
-func (RemoveQuota) Function() string { return "ff_remove_quota" }
-
-func (a RemoveQuota) Append(to []string) []string {
-	to = append(to, a.Name)
-	return to
-}
-
-// RemoveQuotaReply is the answer to [RemoveQuota].
-type RemoveQuotaReply struct {
-	Revision int
-}
-
-func (x *RemoveQuotaReply) Read(r *Reader) {
-	if r.Already {
-		r.Fixed("0")
-		return
-	}
-	x.Revision = r.Int()
-}
-
-// ReportUsage is a call of ff_report_usage, adds to what was used of a budget, all dimensions or none: what would
-// pass a hard limit is refused, unless the budget only warns; what is refused is counted as such. With block, the
-// ledger of a holder's execution keeps what it waits for. A report is known again by its key (for a day; the same
-// amounts are answered as the first time) or, from the holder of an execution, by epoch and sequence. A holder
-// whose epoch is not the newest that was seen spent all the same: it counts, and is marked late; one before the
-// second newest is answered as late and counted already, for its sequence is not known any more. A budget counts at
-// most 64 dimensions in a period, of which those with limits have theirs kept free: another one is refused. The
-// execution is "<partition>.<uuid>"; "" = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if
-// crossed with this report>".
-type ReportUsage struct {
+// Reserve is a call of ff_reserve, amounts of a gate are set aside for a call before it is made, and settled after
+// it (lib/ledger.lua). A reservation is known by the execution, the epoch of its lease, and its number under it.
+// reserve sets amounts aside, all dimensions or none; one without dimensions is only noted, so that the word of
+// this gate can decide. What is refused is answered with a breach, and counted as refused; with block, the ledger
+// of the execution keeps what it waits for, and it waits in line: by priority, then by since, when it was created,
+// as queues are; with since 0 it does not wait. Whoever does not fit beside the first one in line that this period
+// can serve waits behind it; one that holds a reservation does not. last is the gate whose word decides if the
+// reservation is in several, "" = this one. below says that nobody asks any more about those before that number. A
+// lease that is not the newest, and a reservation that was given up, are refused. settle says what was used: what
+// is beyond the reservation counts, too. With full it is charged in full, because the gate whose word decides says
+// so. One that finds no reservation is charged; what was charged in full is corrected. release gives all of it
+// back, and no reservation of that number can be made any more. resolve decides what becomes of one whose lease is
+// over, and answers in settled: s settled, c charged in full, or v void, it was never made, and the amounts. label
+// names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
+// of ten of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts answers
+// applied 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as in
+// ff_spend.
+type Reserve struct {
 	Name       string
-	Execution  string // or none
-	Epoch      int
-	Sequence   int
-	Key        string                 // 0..128 bytes
-	Dimensions []ReportUsageDimension // 1..64
+	How        string // reserve|settle|release|resolve
+	Execution  string
+	Epoch      int // 1..
+	Number     int // 1..
+	Last       string
+	Below      int
+	Priority   int
+	Since      int
+	Full       bool
+	Label      string             // 0..64 bytes
+	Dimensions []ReserveDimension // 0..64
 }
 
-func (ReportUsage) Function() string { return "ff_report_usage" }
+func (Reserve) Function() string { return "ff_reserve" }
 
-func (a ReportUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Execution, number(a.Epoch), number(a.Sequence), a.Key)
+func (a Reserve) Append(to []string) []string {
+	to = append(to, a.Name, a.How, a.Execution, number(a.Epoch), number(a.Number), a.Last, number(a.Below), number(a.Priority), number(a.Since), flag(a.Full), a.Label)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -822,59 +715,39 @@ func (a ReportUsage) Append(to []string) []string {
 	return to
 }
 
-// ReportUsageReply is the answer to [ReportUsage].
-type ReportUsageReply struct {
+// ReserveReply is the answer to [Reserve].
+type ReserveReply struct {
 	Verdict  string // OK|SOFT_BREACH|HARD_BREACH
 	Applied  bool
 	Late     bool
 	Action   string
 	Left     time.Duration
 	Period   int
+	Parent   string
 	Breaches []string
+	Waiters  []string
+	Settled  string
+	Estimate string
 }
 
-func (x *ReportUsageReply) Read(r *Reader) {
+func (x *ReserveReply) Read(r *Reader) {
 	x.Verdict = r.Text()
 	x.Applied = r.Flag()
 	x.Late = r.Flag()
 	x.Action = r.Text()
 	x.Left = r.Millis()
 	x.Period = r.Int()
+	x.Parent = r.Text()
 	x.Breaches = make([]string, r.Count(1))
 	for i := range x.Breaches {
 		x.Breaches[i] = r.Text()
 	}
-}
-
-// ResetBudget is a call of ff_reset_budget, begins a new period now, at an operator's word. When the next one
-// begins by itself stays as it was, unless move. The same request again, within a day, answers what the first did.
-type ResetBudget struct {
-	Name    string
-	Move    bool
-	Request string
-}
-
-func (ResetBudget) Function() string { return "ff_reset_budget" }
-
-func (a ResetBudget) Append(to []string) []string {
-	to = append(to, a.Name, flag(a.Move), a.Request)
-	return to
-}
-
-// ResetBudgetReply is the answer to [ResetBudget].
-type ResetBudgetReply struct {
-	Period  int
-	Left    time.Duration
-	Waiters []string
-}
-
-func (x *ResetBudgetReply) Read(r *Reader) {
-	x.Period = r.Int()
-	x.Left = r.Millis()
 	x.Waiters = make([]string, r.Count(1))
 	for i := range x.Waiters {
 		x.Waiters[i] = r.Text()
 	}
+	x.Settled = r.Text()
+	x.Estimate = r.Text()
 }
 
 // SetShare is a call of ff_set_share, gives a namespace a weight in a lane, 1..1000, by which it shares with the
@@ -901,32 +774,112 @@ func (x *SetShareReply) Read(r *Reader) {
 	x.Weight = r.Int()
 }
 
-// SettleHolds is a call of ff_settle_holds, quotas are told what became of holds, by executions' partitions: 1 it
-// is held, which is good for quota.vouched ms more; 0 it is not; 2 it is not, and never ran, so it did not start
-// either. A quota that is gone holds nothing. Those who wait are answered, as many as there is room for, to be
-// woken; at most 256.
-type SettleHolds struct {
-	Holds []SettleHoldsHold // 1..100
+// SettleGates is a call of ff_settle_gates, gates are told what became of executions that they admitted, or that
+// used of them. held: the hold is good for starts.vouched ms more; gone: it runs no more; never: and never ran, so
+// it did not start either. failed, cancelled and expired: it ended so, and what it reported in the current period
+// is given back, if the gate refunds that; asked: it is given back at an operator's word. Nothing is given back if
+// an attempt of a later epoch has reported; epoch 0 is any. Of what was purged nothing is given back: its ledger is
+// forgotten half an hour later, and it is no spender any more. held with a number is of a reservation. Without news
+// up to 64 reservations are answered that nobody has vouched for in a while, and the gate whose word decides
+// (ledger.suspects). The execution is "<partition>.<uuid>". An answer is + where something was freed or given back,
+// else =; a gate that is gone has nothing. Those who wait are answered, as many as there is room for, to be woken;
+// at most 256 for a meter.
+type SettleGates struct {
+	News []SettleGatesNew // 0..100
 }
 
-func (SettleHolds) Function() string { return "ff_settle_holds" }
+func (SettleGates) Function() string { return "ff_settle_gates" }
 
-func (a SettleHolds) Append(to []string) []string {
-	to = append(to, number(len(a.Holds)))
-	for _, x := range a.Holds {
+func (a SettleGates) Append(to []string) []string {
+	to = append(to, number(len(a.News)))
+	for _, x := range a.News {
 		to = x.Append(to)
 	}
 	return to
 }
 
-// SettleHoldsReply is the answer to [SettleHolds].
-type SettleHoldsReply struct {
-	Freed   int
-	Waiters []string
+// SettleGatesReply is the answer to [SettleGates].
+type SettleGatesReply struct {
+	Answers  []string
+	Waiters  []string
+	Suspects []SettleGatesSuspect
 }
 
-func (x *SettleHoldsReply) Read(r *Reader) {
-	x.Freed = r.Int()
+func (x *SettleGatesReply) Read(r *Reader) {
+	x.Answers = make([]string, r.Count(1))
+	for i := range x.Answers {
+		x.Answers[i] = r.Text()
+	}
+	x.Waiters = make([]string, r.Count(1))
+	for i := range x.Waiters {
+		x.Waiters[i] = r.Text()
+	}
+	x.Suspects = make([]SettleGatesSuspect, r.Count(3))
+	for i := range x.Suspects {
+		x.Suspects[i].Read(r)
+	}
+}
+
+// Spend is a call of ff_spend, counts amounts of a gate that an execution, or somebody else, uses (lib/ledger.lua).
+// report adds to what was used, all dimensions or none: what would pass a hard limit is refused, unless the gate
+// only warns; what is refused is counted as such. With block, the ledger of a holder's execution keeps what it
+// waits for. A report is known again by its key (for a day; the same amounts are answered as the first time) or,
+// from the holder of an execution, by epoch and sequence. A holder whose epoch is not the newest that was seen
+// spent all the same: it counts, and is marked late; one before the second newest is answered as late and counted
+// already, for its sequence is not known any more. undo takes back the last report of the holder of an execution,
+// if it was counted, so that what one of several gates refuses is counted by none. A report that was refused, taken
+// back before, late, or followed by another one stays as it is. What was given back meanwhile is not given back
+// twice. Breaches that the report met stay counted. The report's key, if it had one, is forgotten, so that it can
+// be reported again. A gate counts at most 64 dimensions in a period, of which those with limits have theirs kept
+// free: another one is refused. One that counts no amounts answers applied 0 and no breach. The execution is
+// "<partition>.<uuid>"; "" = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this
+// report>". Those who wait and may go on are answered, to be woken.
+type Spend struct {
+	Name       string
+	How        string // report|undo
+	Execution  string // or none
+	Epoch      int
+	Sequence   int
+	Key        string           // 0..128 bytes
+	Dimensions []SpendDimension // 0..64
+}
+
+func (Spend) Function() string { return "ff_spend" }
+
+func (a Spend) Append(to []string) []string {
+	to = append(to, a.Name, a.How, a.Execution, number(a.Epoch), number(a.Sequence), a.Key)
+	to = append(to, number(len(a.Dimensions)))
+	for _, x := range a.Dimensions {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// SpendReply is the answer to [Spend].
+type SpendReply struct {
+	Verdict  string // OK|SOFT_BREACH|HARD_BREACH
+	Applied  bool
+	Late     bool
+	Action   string
+	Left     time.Duration
+	Period   int
+	Parent   string
+	Breaches []string
+	Waiters  []string
+}
+
+func (x *SpendReply) Read(r *Reader) {
+	x.Verdict = r.Text()
+	x.Applied = r.Flag()
+	x.Late = r.Flag()
+	x.Action = r.Text()
+	x.Left = r.Millis()
+	x.Period = r.Int()
+	x.Parent = r.Text()
+	x.Breaches = make([]string, r.Count(1))
+	for i := range x.Breaches {
+		x.Breaches[i] = r.Text()
+	}
 	x.Waiters = make([]string, r.Count(1))
 	for i := range x.Waiters {
 		x.Waiters[i] = r.Text()
@@ -955,37 +908,4 @@ type TrimOutboxReply struct {
 func (x *TrimOutboxReply) Read(r *Reader) {
 	x.Removed = r.Int()
 	x.Left = r.Int()
-}
-
-// UndoUsage is a call of ff_undo_usage, takes back the last report of the holder of an execution, if it was
-// counted, so that what one of several budgets refuses is counted by none. A report that was refused, taken back
-// before, late, or followed by another one stays as it is. What was given back meanwhile is not given back twice.
-// Breaches that the report met stay counted. Those who wait for the budget are answered, to be woken, and again if
-// the call is repeated. The execution is "<partition>.<uuid>". The report's key, if it had one, is forgotten, so
-// that it can be reported again.
-type UndoUsage struct {
-	Name      string
-	Execution string
-	Epoch     int    // 1..
-	Sequence  int    // 1..
-	Key       string // 0..128 bytes
-}
-
-func (UndoUsage) Function() string { return "ff_undo_usage" }
-
-func (a UndoUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Execution, number(a.Epoch), number(a.Sequence), a.Key)
-	return to
-}
-
-// UndoUsageReply is the answer to [UndoUsage].
-type UndoUsageReply struct {
-	Waiters []string
-}
-
-func (x *UndoUsageReply) Read(r *Reader) {
-	x.Waiters = make([]string, r.Count(1))
-	for i := range x.Waiters {
-		x.Waiters[i] = r.Text()
-	}
 }

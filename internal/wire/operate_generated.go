@@ -465,8 +465,8 @@ func (x *AuditFlowsReply) Read(r *Reader) {
 // ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which
 // none hides what is behind it), ready gready types routes routeids work closings attached shares weights makers
 // (in no order), outbox (oldest first), and at once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance>
-// root wake. In a partition of budgets or quotas: budgets quotas bd:<budget> qd:<quota>. The cursor is "" for the
-// first page, and in the answer when there is no more.
+// root wake. In a partition of gates: gates gs:<gate> gs:@<key> (slots, of which what is no hold is removed), and
+// at once ga:<gate>. The cursor is "" for the first page, and in the answer when there is no more.
 type AuditIndex struct {
 	Repair bool
 	Index  string
@@ -715,6 +715,30 @@ func (x *FireScheduleReply) Read(r *Reader) {
 	x.Outcome = r.Text()
 	x.Detail = r.Text()
 	x.Next = r.Instant()
+}
+
+// HoldExecution is a call of ff_hold_execution, an operator keeps an execution that could be claimed from being
+// handed out (held 1), or lets it be claimed again (0), in its old place; one that was put off meanwhile, when that
+// is over. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
+type HoldExecution struct {
+	ID   string
+	Held bool
+}
+
+func (HoldExecution) Function() string { return "ff_hold_execution" }
+
+func (a HoldExecution) Append(to []string) []string {
+	to = append(to, a.ID, flag(a.Held))
+	return to
+}
+
+// HoldExecutionReply is the answer to [HoldExecution].
+type HoldExecutionReply struct {
+	Code string
+}
+
+func (x *HoldExecutionReply) Read(r *Reader) {
+	x.Code = r.Text()
 }
 
 // ListExecutions is a call of ff_list_executions, the executions in one index of a partition, a page at a time:

@@ -4,17 +4,6 @@ package wire
 
 import "time"
 
-// Used is a part of calls or answers.
-type Used struct {
-	Dimension string
-	Amount    int
-}
-
-func (x *Used) Read(r *Reader) {
-	x.Dimension = r.Text()
-	x.Amount = r.Int()
-}
-
 // Fence is a part of calls or answers.
 type Fence struct {
 	ID      string
@@ -92,6 +81,17 @@ type Fence0 struct {
 func (a Fence0) Append(to []string) []string {
 	to = append(to, a.ID, a.Session, numberOr(a.Claim), numberOr(a.Epoch), numberOr(a.Attempt))
 	return to
+}
+
+// Used is a part of calls or answers.
+type Used struct {
+	Dimension string
+	Amount    int
+}
+
+func (x *Used) Read(r *Reader) {
+	x.Dimension = r.Text()
+	x.Amount = r.Int()
 }
 
 // Search is a part of calls or answers.
@@ -172,7 +172,6 @@ func (a Members) Append(to []string) []string {
 
 // Calls make an empty call of each function.
 var Calls = map[string]func() Call{
-	"ff_adjust_budget":            func() Call { return new(AdjustBudget) },
 	"ff_admit":                    func() Call { return new(Admit) },
 	"ff_append_frames":            func() Call { return new(AppendFrames) },
 	"ff_approve_waitpoint":        func() Call { return new(ApproveWaitpoint) },
@@ -185,7 +184,7 @@ var Calls = map[string]func() Call{
 	"ff_boot":                     func() Call { return new(Boot) },
 	"ff_cancel_execution":         func() Call { return new(CancelExecution) },
 	"ff_change_priority":          func() Call { return new(ChangePriority) },
-	"ff_check_budgets":            func() Call { return new(CheckBudgets) },
+	"ff_change_usage":             func() Call { return new(ChangeUsage) },
 	"ff_check_holds":              func() Call { return new(CheckHolds) },
 	"ff_check_others":             func() Call { return new(CheckOthers) },
 	"ff_claim_granted":            func() Call { return new(ClaimGranted) },
@@ -229,12 +228,11 @@ var Calls = map[string]func() Call{
 	"ff_pause_schedule":           func() Call { return new(PauseSchedule) },
 	"ff_poll":                     func() Call { return new(Poll) },
 	"ff_purge_execution":          func() Call { return new(PurgeExecution) },
-	"ff_put_budget":               func() Call { return new(PutBudget) },
-	"ff_put_quota":                func() Call { return new(PutQuota) },
+	"ff_put_gate":                 func() Call { return new(PutGate) },
 	"ff_put_schedule":             func() Call { return new(PutSchedule) },
 	"ff_read_attempt_stream":      func() Call { return new(ReadAttemptStream) },
-	"ff_read_budget":              func() Call { return new(ReadBudget) },
 	"ff_read_execution":           func() Call { return new(ReadExecution) },
+	"ff_read_gate":                func() Call { return new(ReadGate) },
 	"ff_read_gates":               func() Call { return new(ReadGates) },
 	"ff_read_history":             func() Call { return new(ReadHistory) },
 	"ff_read_inputs":              func() Call { return new(ReadInputs) },
@@ -242,7 +240,6 @@ var Calls = map[string]func() Call{
 	"ff_read_outbox":              func() Call { return new(ReadOutbox) },
 	"ff_read_question":            func() Call { return new(ReadQuestion) },
 	"ff_read_queues":              func() Call { return new(ReadQueues) },
-	"ff_read_quota":               func() Call { return new(ReadQuota) },
 	"ff_read_signals":             func() Call { return new(ReadSignals) },
 	"ff_read_steps":               func() Call { return new(ReadSteps) },
 	"ff_read_suspension":          func() Call { return new(ReadSuspension) },
@@ -252,13 +249,10 @@ var Calls = map[string]func() Call{
 	"ff_reissue_token":            func() Call { return new(ReissueToken) },
 	"ff_release_execution":        func() Call { return new(ReleaseExecution) },
 	"ff_release_grant":            func() Call { return new(ReleaseGrant) },
-	"ff_release_usage":            func() Call { return new(ReleaseUsage) },
-	"ff_remove_budget":            func() Call { return new(RemoveBudget) },
-	"ff_remove_quota":             func() Call { return new(RemoveQuota) },
+	"ff_remove_gate":              func() Call { return new(RemoveGate) },
 	"ff_remove_schedule":          func() Call { return new(RemoveSchedule) },
 	"ff_replay_execution":         func() Call { return new(ReplayExecution) },
-	"ff_report_usage":             func() Call { return new(ReportUsage) },
-	"ff_reset_budget":             func() Call { return new(ResetBudget) },
+	"ff_reserve":                  func() Call { return new(Reserve) },
 	"ff_resume_execution":         func() Call { return new(ResumeExecution) },
 	"ff_revoke_lease":             func() Call { return new(RevokeLease) },
 	"ff_send_message":             func() Call { return new(SendMessage) },
@@ -272,12 +266,12 @@ var Calls = map[string]func() Call{
 	"ff_set_subscription":         func() Call { return new(SetSubscription) },
 	"ff_set_tags":                 func() Call { return new(SetTags) },
 	"ff_set_token_keys":           func() Call { return new(SetTokenKeys) },
-	"ff_settle_holds":             func() Call { return new(SettleHolds) },
+	"ff_settle_gates":             func() Call { return new(SettleGates) },
+	"ff_spend":                    func() Call { return new(Spend) },
 	"ff_suspend_execution":        func() Call { return new(SuspendExecution) },
 	"ff_tell_waiters":             func() Call { return new(TellWaiters) },
 	"ff_tick":                     func() Call { return new(Tick) },
 	"ff_trim_outbox":              func() Call { return new(TrimOutbox) },
-	"ff_undo_usage":               func() Call { return new(UndoUsage) },
 	"ff_update_progress":          func() Call { return new(UpdateProgress) },
 	"ff_version":                  func() Call { return new(Version) },
 	"ff_wait_for_others":          func() Call { return new(WaitForOthers) },
@@ -300,8 +294,8 @@ var ReadOnly = map[string]bool{
 	"ff_list_workers":        true,
 	"ff_poll":                true,
 	"ff_read_attempt_stream": true,
-	"ff_read_budget":         true,
 	"ff_read_execution":      true,
+	"ff_read_gate":           true,
 	"ff_read_gates":          true,
 	"ff_read_history":        true,
 	"ff_read_inputs":         true,
@@ -309,7 +303,6 @@ var ReadOnly = map[string]bool{
 	"ff_read_outbox":         true,
 	"ff_read_question":       true,
 	"ff_read_queues":         true,
-	"ff_read_quota":          true,
 	"ff_read_signals":        true,
 	"ff_read_steps":          true,
 	"ff_read_suspension":     true,
@@ -319,7 +312,6 @@ var ReadOnly = map[string]bool{
 
 // Replies make an empty answer of each function whose answer is not read by hand.
 var Replies = map[string]func() Reply{
-	"ff_adjust_budget":            func() Reply { return new(AdjustBudgetReply) },
 	"ff_admit":                    func() Reply { return new(AdmitReply) },
 	"ff_append_frames":            func() Reply { return new(AppendFramesReply) },
 	"ff_approve_waitpoint":        func() Reply { return new(ApproveWaitpointReply) },
@@ -332,7 +324,7 @@ var Replies = map[string]func() Reply{
 	"ff_boot":                     func() Reply { return new(BootReply) },
 	"ff_cancel_execution":         func() Reply { return new(CancelExecutionReply) },
 	"ff_change_priority":          func() Reply { return new(ChangePriorityReply) },
-	"ff_check_budgets":            func() Reply { return new(CheckBudgetsReply) },
+	"ff_change_usage":             func() Reply { return new(ChangeUsageReply) },
 	"ff_check_holds":              func() Reply { return new(CheckHoldsReply) },
 	"ff_check_others":             func() Reply { return new(CheckOthersReply) },
 	"ff_close_waitpoint":          func() Reply { return new(CloseWaitpointReply) },
@@ -373,12 +365,11 @@ var Replies = map[string]func() Reply{
 	"ff_pause_schedule":           func() Reply { return new(PauseScheduleReply) },
 	"ff_poll":                     func() Reply { return new(PollReply) },
 	"ff_purge_execution":          func() Reply { return new(PurgeExecutionReply) },
-	"ff_put_budget":               func() Reply { return new(PutBudgetReply) },
-	"ff_put_quota":                func() Reply { return new(PutQuotaReply) },
+	"ff_put_gate":                 func() Reply { return new(PutGateReply) },
 	"ff_put_schedule":             func() Reply { return new(PutScheduleReply) },
 	"ff_read_attempt_stream":      func() Reply { return new(ReadAttemptStreamReply) },
-	"ff_read_budget":              func() Reply { return new(ReadBudgetReply) },
 	"ff_read_execution":           func() Reply { return new(ReadExecutionReply) },
+	"ff_read_gate":                func() Reply { return new(ReadGateReply) },
 	"ff_read_gates":               func() Reply { return new(ReadGatesReply) },
 	"ff_read_history":             func() Reply { return new(ReadHistoryReply) },
 	"ff_read_inputs":              func() Reply { return new(ReadInputsReply) },
@@ -386,7 +377,6 @@ var Replies = map[string]func() Reply{
 	"ff_read_outbox":              func() Reply { return new(ReadOutboxReply) },
 	"ff_read_question":            func() Reply { return new(ReadQuestionReply) },
 	"ff_read_queues":              func() Reply { return new(ReadQueuesReply) },
-	"ff_read_quota":               func() Reply { return new(ReadQuotaReply) },
 	"ff_read_signals":             func() Reply { return new(ReadSignalsReply) },
 	"ff_read_steps":               func() Reply { return new(ReadStepsReply) },
 	"ff_read_suspension":          func() Reply { return new(ReadSuspensionReply) },
@@ -396,13 +386,10 @@ var Replies = map[string]func() Reply{
 	"ff_reissue_token":            func() Reply { return new(ReissueTokenReply) },
 	"ff_release_execution":        func() Reply { return new(ReleaseExecutionReply) },
 	"ff_release_grant":            func() Reply { return new(ReleaseGrantReply) },
-	"ff_release_usage":            func() Reply { return new(ReleaseUsageReply) },
-	"ff_remove_budget":            func() Reply { return new(RemoveBudgetReply) },
-	"ff_remove_quota":             func() Reply { return new(RemoveQuotaReply) },
+	"ff_remove_gate":              func() Reply { return new(RemoveGateReply) },
 	"ff_remove_schedule":          func() Reply { return new(RemoveScheduleReply) },
 	"ff_replay_execution":         func() Reply { return new(ReplayExecutionReply) },
-	"ff_report_usage":             func() Reply { return new(ReportUsageReply) },
-	"ff_reset_budget":             func() Reply { return new(ResetBudgetReply) },
+	"ff_reserve":                  func() Reply { return new(ReserveReply) },
 	"ff_resume_execution":         func() Reply { return new(ResumeExecutionReply) },
 	"ff_revoke_lease":             func() Reply { return new(RevokeLeaseReply) },
 	"ff_send_message":             func() Reply { return new(SendMessageReply) },
@@ -416,12 +403,12 @@ var Replies = map[string]func() Reply{
 	"ff_set_subscription":         func() Reply { return new(SetSubscriptionReply) },
 	"ff_set_tags":                 func() Reply { return new(SetTagsReply) },
 	"ff_set_token_keys":           func() Reply { return new(SetTokenKeysReply) },
-	"ff_settle_holds":             func() Reply { return new(SettleHoldsReply) },
+	"ff_settle_gates":             func() Reply { return new(SettleGatesReply) },
+	"ff_spend":                    func() Reply { return new(SpendReply) },
 	"ff_suspend_execution":        func() Reply { return new(SuspendExecutionReply) },
 	"ff_tell_waiters":             func() Reply { return new(TellWaitersReply) },
 	"ff_tick":                     func() Reply { return new(TickReply) },
 	"ff_trim_outbox":              func() Reply { return new(TrimOutboxReply) },
-	"ff_undo_usage":               func() Reply { return new(UndoUsageReply) },
 	"ff_update_progress":          func() Reply { return new(UpdateProgressReply) },
 	"ff_version":                  func() Reply { return new(VersionReply) },
 	"ff_wait_for_others":          func() Reply { return new(WaitForOthersReply) },

@@ -39,30 +39,27 @@ func (x *BootReply) Read(r *Reader) {
 // the caller may. The one function whose key is not a partition root: KEYS = { ff:config:partitions }.
 type Configure struct {
 	Executions int
-	Budgets    int
-	Quotas     int
+	Gates      int
 	Create     bool
 }
 
 func (Configure) Function() string { return "ff_configure" }
 
 func (a Configure) Append(to []string) []string {
-	to = append(to, number(a.Executions), number(a.Budgets), number(a.Quotas), flag(a.Create))
+	to = append(to, number(a.Executions), number(a.Gates), flag(a.Create))
 	return to
 }
 
 // ConfigureReply is the answer to [Configure].
 type ConfigureReply struct {
 	Executions int
-	Budgets    int
-	Quotas     int
+	Gates      int
 	Created    bool
 }
 
 func (x *ConfigureReply) Read(r *Reader) {
 	x.Executions = r.Int()
-	x.Budgets = r.Int()
-	x.Quotas = r.Int()
+	x.Gates = r.Int()
 	x.Created = r.Flag()
 }
 

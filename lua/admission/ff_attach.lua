@@ -1,4 +1,4 @@
--- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates
+-- ff_attach: says which gates apply to everything that is created in a scope from now on; no gates
 -- detaches. With how add they are added to those that are there, with remove taken from them, with set they replace
 -- those. A scope is g (everything), n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by
 -- the unit separator.
@@ -61,14 +61,14 @@ local function ff_attach(ctx, q)
     return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value')
   end
   if not gate.valid(gates) then
-    return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name')
+    return reply.err('invalid_input', 'gates: at most 16 by name and 8 limits of keys')
   end
   local key = keys.attached(ctx.r)
   local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''
   gates = ff_attach_do.change(old, gates, how)
   if old == gates then return reply.already(gates) end
   if not gate.valid(gates) then
-    return reply.err('invalid_input', 'gates: with those attached more than 16 budgets or 8 quotas')
+    return reply.err('invalid_input', 'gates: with those attached more than 16 by name or 8 limits of keys')
   end
   if gates ~= '' and old == '' and redis.call('HLEN', key) >= 1024 then
     return reply.err('invalid_input', 'scope: at most 1024 have something attached')

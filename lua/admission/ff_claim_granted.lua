@@ -1,9 +1,11 @@
--- ff_claim_granted: claims up to 100 executions that were granted to a session, whose gates let them pass. An answer
--- is + (claimed now), = (an earlier identical call had claimed it) or -<code> <detail>: the grant was taken back. The
--- claims are those of + and =, in order.
+-- ff_claim_granted: claims up to 100 executions that were granted to a session, whose gates let them pass, and notes
+-- for their routes what these gates measure (gate.measure), so that they are told only what they have to know. An
+-- answer is + (claimed now), = (an earlier identical call had claimed it) or -<code> <detail>: the grant was taken
+-- back. The claims are those of + and =, in order.
 -- Flags:   none
 -- Go:      Engine.ClaimGranted
 -- Args:    protocol session:bytes(1..64) grants:rows(1..100) {id:text epoch:text}
+--          routes:rows(0..100) {route:n(1..) meters:bytes(2500)}
 -- Replies: OK answers:rows {answer:text} claims
 -- Errors:  @root invalid_input lease_expired
 local ff_granted = {}
@@ -24,6 +26,10 @@ end
 local function ff_claim_granted(ctx, q)
   local id, grants = q.session, q.grants
   if not session.read(ctx, id).alive then return reply.err('lease_expired') end
+  for i = 1, #q.routes do
+    if not gate.measured(q.routes[i].meters) then return reply.err('invalid_input', 'routes: meters: name=ah,…') end
+    gate.measure(ctx, reply.int(q.routes[i].route), q.routes[i].meters)
+  end
   local out, list, seen = { 1, 'OK', reply.int(#grants) }, {}, {}
   for n = 1, #grants do
     local g = grants[n]

@@ -1,6 +1,6 @@
 -- ff_release_grant: returns up to 100 executions that were granted to a session to their queues, and closes routes
 -- whose gates refuse, for so many ms: what waits there is not handed out until then, or until ff_open_route. If that
--- has happened since the grant, which told wakes, the route stays open; 0 closes it anyway. reserved is 1 if a quota
+-- has happened since the grant, which told wakes, the route stays open; 0 closes it anyway. reserved is 1 if a gate
 -- may have a hold of the execution. An answer is + or = (it is not granted any more).
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseGrants

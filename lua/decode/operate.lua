@@ -242,6 +242,20 @@ function decode.ff_fire_schedule(argv)
   return q
 end
 
+function decode.ff_hold_execution(argv)
+  local q = {
+    id = argv[2],
+    held = argv[3] == '1',
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not q.held and argv[3] ~= '0' then
+    return nil, reply.err('invalid_input', 'held: 0 or 1')
+  end
+  return q
+end
+
 function decode.ff_list_executions(argv)
   local q = {
     index = argv[2],

@@ -23,7 +23,7 @@ end
 
 -- after counts the tags that there will be, and tells whether any differs from those at key.
 function ff_tags.after(q, key, had)
-  local before, tags, count, changed = had and budget.hash(key) or {}, {}, 0, false
+  local before, tags, count, changed = had and meter.hash(key) or {}, {}, 0, false
   for tag, value in pairs(before) do tags[tag] = value end
   for i = 1, #q.sets, 2 do tags[q.sets[i]] = q.sets[i + 1] end
   for i = 1, #q.removals do tags[q.removals[i]] = nil end

@@ -21,10 +21,10 @@ end
 -- scan accepts the cursor of a scan.
 function args.scan(text) return args.int(text, 0, 9007199254740991) and text or nil end
 
--- label accepts the name of a budget or quota: letters, digits, _ . and -, a letter or digit first.
+-- label accepts the name of a gate that has a definition: letters, digits, _ . and -, a letter or digit first.
 function args.label(text) return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil end
 
--- dimension accepts the name of what a budget counts.
+-- dimension accepts the name of what a gate counts amounts of.
 function args.dimension(text)
   return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
 end
@@ -47,7 +47,7 @@ function args.list(argv, i, least, most)
 end
 
 -- limit reads the name of a limit of a key, "@<at once>.<starts>.<window, ms>@<key>", 0 for what it does not limit: a
--- quota that needs no definition, as its name says everything.
+-- gate that needs no definition, as its name says everything.
 function args.limit(name)
   local cap, rate, window, key = string.match(name or '', '^@(%d+)%.(%d+)%.(%d+)@([%w_.:/@+=%%-]+)$')
   if not key or #key > 128 then return nil end
@@ -57,8 +57,8 @@ function args.limit(name)
   return l
 end
 
--- quota accepts the name of a quota, or of a limit of a key.
-function args.quota(text) return (args.label(text) or args.limit(text)) and text or nil end
+-- gate accepts the name of a gate, or of a limit of a key.
+function args.gate(text) return (args.label(text) or args.limit(text)) and text or nil end
 
 local uuid = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$'
 

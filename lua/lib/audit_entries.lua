@@ -9,9 +9,9 @@ audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = ke
   workers = keys.workers, schedules = keys.schedules, scnames = keys.schedule_names, blocked = keys.blocked,
   flows = keys.flows, flowdue = keys.flow_due,
   backlog = keys.backlog,
-  paused = keys.paused, closed = keys.closed, budgets = keys.budgets, quotas = keys.quotas }
+  paused = keys.paused, closed = keys.closed, gates = keys.gates }
 audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring,
-  gring = keys.gring,
+  gring = keys.gring, gs = function(r, of) return r .. ':gs:' .. of end,
   turns = function(r, of) return r .. ':turns:' .. of end }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members
@@ -87,9 +87,12 @@ end
 
 function others.closed(ctx, member) return gate.of(ctx, member) ~= '' end
 
-function others.budgets(ctx, member) return redis.call('EXISTS', keys.budget(ctx.r, member)) == 1 end
+function others.gates(ctx, member) return redis.call('EXISTS', keys.gate(ctx.r, member)) == 1 end
 
-function others.quotas(ctx, member) return redis.call('EXISTS', keys.quota(ctx.r, member)) == 1 end
+function others.gs(_, member)
+  local who, epoch = string.match(member, '^(.*):(%d+)$')
+  return args.ref(who) and audit.whole(epoch)
+end
 
 -- position reads the score of a cursor, as servers write it.
 function audit_entries.position(text)

@@ -1,4 +1,4 @@
--- audit_owners: whether sessions, waiting workers, schedules, registered workers, budgets and quotas are in the
+-- audit_owners: whether sessions, waiting workers, schedules, registered workers and gates are in the
 -- indexes that they belong to.
 local audit_owners = {}
 
@@ -79,36 +79,25 @@ function audit_owners.looks.wk(ctx, instance)
   end
 end
 
--- defined looks at a budget or quota by name: it is listed, its definition is complete, and what it counted goes with
--- it.
-local function defined(ctx, index, area, name, key, fields, owned)
+-- ga: a gate is listed by its name, its definition is complete, and what it counted goes with it.
+function audit_owners.looks.ga(ctx, name)
+  local r, key = ctx.r, keys.gate(ctx.r, name)
+  local fields = { 'df', 'md', 'hd', 'sf', 'iv', 'st', 'rf', 'ct', 'up', 'rc', 'ps', 'bc', 'bs', 'rt', 'wn', 'cp',
+    'jt' }
   local v = redis.call('HMGET', key, unpack(fields))
   if redis.call('EXISTS', key) == 0 then
-    if redis.call('EXISTS', unpack(owned)) > 0 and audit.note(ctx, 'orphan', area, name, 'its definition is gone') then
+    local owned = { keys.usage(r, name), keys.spenders(r, name), keys.gate_book(r, name), keys.amount_waiters(r, name),
+      keys.line(r, name), keys.window(r, name), keys.slots(r, name), keys.slot_waiters(r, name),
+      keys.rate_waiters(r, name) }
+    if redis.call('EXISTS', unpack(owned)) > 0 and audit.note(ctx, 'orphan', 'ga', name, 'its definition is gone') then
       redis.call('UNLINK', unpack(owned))
     end
     return
   end
   for i = 1, #fields do
-    if not v[i] then return audit.broken(ctx, area, name, 'definition without ' .. fields[i]) end
+    if not v[i] then return audit.broken(ctx, 'ga', name, 'definition without ' .. fields[i]) end
   end
-  if not redis.call('ZSCORE', index, name) and audit.note(ctx, 'missing', area == 'bd' and 'budgets' or 'quotas', name,
-    'nowhere') then
-    redis.call('ZADD', index, '0', name)
+  if not redis.call('ZSCORE', keys.gates(r), name) and audit.note(ctx, 'missing', 'gates', name, 'nowhere') then
+    redis.call('ZADD', keys.gates(r), '0', name)
   end
-end
-
-function audit_owners.looks.bd(ctx, name)
-  local r = ctx.r
-  local fields = { 'df', 'md', 'hd', 'sf', 'iv', 'st', 'rf', 'ct', 'up', 'rc', 'ps', 'bc', 'bs' }
-  local owned = { keys.usage(r, name), keys.spenders(r, name), keys.budget_book(r, name), keys.budget_waiters(r, name) }
-  defined(ctx, keys.budgets(r), 'bd', name, keys.budget(r, name), fields, owned)
-end
-
-function audit_owners.looks.qd(ctx, name)
-  local r = ctx.r
-  local fields = { 'df', 'rt', 'wn', 'cp', 'jt', 'ct', 'up' }
-  local owned = { keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name),
-    keys.rate_waiters(r, name) }
-  defined(ctx, keys.quotas(r), 'qd', name, keys.quota(r, name), fields, owned)
 end

@@ -33,16 +33,18 @@ function audit_tables.looks.ready(ctx, q) return set(ctx, q, 'ready', keys.ready
 
 function audit_tables.looks.gready(ctx, q) return set(ctx, q, 'gready', keys.gready(ctx.r)) end
 
--- closings are reasons of closed routes, and counts of wakes, of routes with gates alone.
+-- closings are reasons of closed routes, and counts of wakes and what gates measure, of routes with gates alone.
 function audit_tables.looks.closings(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.closings(ctx.r))
   for i = 1, #list, 2 do
-    local woken, wrong = string.match(list[i], '^w(%d+)$'), nil
-    if not woken then
+    local what, of = string.match(list[i], '^([wm])(%d+)$')
+    local wrong = nil
+    if not what then
       wrong = not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and 'the route is open'
     else
-      wrong = gate.of(ctx, woken) == '' and 'wakes of a route without gates'
-        or not audit.whole(list[i + 1]) and 'no count of wakes'
+      wrong = gate.of(ctx, of) == '' and 'of a route without gates'
+        or what == 'w' and not audit.whole(list[i + 1]) and 'no count of wakes'
+        or what == 'm' and not gate.measured(list[i + 1]) and 'not what gates measure'
     end
     if wrong and audit.note(ctx, 'phantom', 'closings', list[i], wrong) then
       redis.call('HDEL', keys.closings(ctx.r), list[i])
@@ -97,17 +99,8 @@ end
 -- notice tells whether one notice of the outbox can be understood.
 local function notice(kind, text)
   if kind == 'a' or kind == 'n' or kind == 'k' or kind == 'w' then return wait_others.notice(kind, text) ~= nil end
-  local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
-  if not name or not args.id(id) then return false end
-  if kind == 'q' then
-    if not args.quota(name) then return false end
-    local epoch, ran = string.match(rest, '^(%d+) ([01])$')
-    return ran and audit.whole(epoch) and true or false
-  end
-  local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
-  if not args.label(name) then return false end
-  if epoch ~= '' and not audit.whole(epoch) then return false end
-  return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired' or outcome == 'purged')
+  local name, id, what, epoch = string.match(text, '^([^ ]+) ([^ ]+) (%l+) (%d+)$')
+  return kind == 'g' and args.gate(name) and args.id(id) and gate.words[what] and audit.whole(epoch) and true or false
 end
 
 -- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.

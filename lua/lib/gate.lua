@@ -1,11 +1,12 @@
--- gate: work that asks budgets and quotas before it runs. The gates of an execution are fixed when it is
--- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. A claim grants
+-- gate: work that asks gates before it runs. The gates of an execution are fixed when it is created and are the fifth
+-- part of its route: their names, sorted, joined by commas. A claim grants
 -- such work (state G1, held by the session like what runs); the worker asks the gates, which are in other partitions,
--- and claims what was granted, or returns it and closes the route until a time or a wake. Whatever stops running, and
--- was admitted by quotas, is told to them through the outbox, in the same call: entries "q <name> <execution> <epoch>
--- <1 if it ran>" and, of what failed or was cancelled or expired, for its budgets "b <name> <execution> <outcome>
--- <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0".
--- Notices to other executions are in lib/wait_others.lua.
+-- and claims what was granted, or returns it and closes the route until a time or a wake. What they have to know is
+-- told through the outbox, in the same call, as entries "g <name> <execution> <what> <epoch>": gone, of what was
+-- admitted and runs no more, never, if it never ran, failed, cancelled or expired, of an attempt that ended so, and
+-- purged. A route remembers what its gates measure, once a claim has told (keys.closings, "m"): holds hear of gone,
+-- amounts of how it ended. Until then all hear of everything. Of never all hear: a gate may hold since it was asked for
+-- what did not run. Notices to other executions are in lib/wait_others.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -30,7 +31,7 @@ end
 -- removed forgets what was known of a route that goes.
 function gate.removed(ctx, route_id)
   redis.call('ZREM', keys.closed(ctx.r), route_id)
-  redis.call('HDEL', keys.closings(ctx.r), route_id, 'w' .. route_id)
+  redis.call('HDEL', keys.closings(ctx.r), route_id, 'w' .. route_id, 'm' .. route_id)
 end
 
 -- merge adds the gates of a text to a set.
@@ -43,18 +44,18 @@ local function merge(set, text)
   end
 end
 
--- valid tells whether a text names at most 16 budgets, and 8 quotas and limits of keys.
+-- words are what a gate is told of.
+gate.words = { gone = true, never = true, failed = true, cancelled = true, expired = true, purged = true }
+
+-- valid tells whether a text names at most 16 gates, and 8 limits of keys.
 function gate.valid(text)
   if #text > 2500 then return false end
   if text == '' then return true end
-  local n = { b = 0, q = 0 }
+  local named, limits = 0, 0
   for g in string.gmatch(text .. ',', '([^,]*),') do
-    local kind, name = string.match(g, '^([bq]):(%w[%w_.-]*)$')
-    if kind and #name > 64 then return false end
-    if not kind and not args.limit(string.match(g, '^q:(.*)$')) then return false end
-    n[kind or 'q'] = n[kind or 'q'] + 1
+    if args.label(g) then named = named + 1 elseif args.limit(g) then limits = limits + 1 else return false end
   end
-  return n.b <= 16 and n.q <= 8
+  return named <= 16 and limits <= 8
 end
 
 -- scopes lists the scopes of a group of new executions.
@@ -108,7 +109,7 @@ function gate.resolve(ctx, group)
     own = string.sub(caps, cut + 1)
     caps = string.sub(caps, 1, cut - 1)
   end
-  if not gate.valid(own) then return caps, '', '-invalid_input gates: at most 16 budgets and 8 quotas by name' end
+  if not gate.valid(own) then return caps, '', '-invalid_input gates: at most 16 by name and 8 limits of keys' end
   local set = {}
   merge(set, own)
   if ctx.gates and ctx.gates ~= '1' then
@@ -120,7 +121,7 @@ function gate.resolve(ctx, group)
   table.sort(set)
   local all = table.concat(set, ',')
   if not gate.valid(all) then
-    return caps, '', '-invalid_input gates: with those of its scopes more than 16 budgets or 8 quotas'
+    return caps, '', '-invalid_input gates: with those of its scopes more than 16 by name or 8 limits of keys'
   end
   return caps, all
 end
@@ -132,32 +133,71 @@ function gate.note(ctx, kind, text)
   out[#out + 1], out[#out + 2] = kind, text
 end
 
--- named goes over the names of the budgets (kind b) or quotas (q) of a route. A comma begins each: "b:" may also stand
--- within the name of a limit, whose key may have it.
-local function named(ctx, route_id, kind)
-  return string.gmatch(',' .. gate.of(ctx, route_id), ',' .. kind .. ':([^,]+)')
-end
-
--- leave tells the quotas of a route that an execution does not run any more under an epoch, or never ran.
-function gate.leave(ctx, route_id, id, epoch, ran)
-  for name in named(ctx, route_id, 'q') do
-    gate.note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
+-- measured reads what gates measure, by name, from "<name>=<letters>" joined by commas (meter.meters); nil if it is not
+-- that.
+function gate.measured(text)
+  local by = {}
+  for part in string.gmatch(text .. ',', '([^,]*),') do
+    local name, letters = string.match(part, '^([%w_.-]+)=(a?h?)$')
+    if not name and part ~= '' then return nil end
+    if name then by[name] = letters end
   end
+  return by
 end
 
--- ended tells the budgets of a route how an execution ended that did not succeed.
+-- measure has a route remember what its gates measure, and those above them. What another process told stays: a gate is
+-- rather told too much.
+function gate.measure(ctx, route_id, text)
+  local key, field = keys.closings(ctx.r), 'm' .. route_id
+  local old = redis.call('HGET', key, field) or ''
+  if old == text then return end
+  local by, before, names, list = gate.measured(text), gate.measured(old) or {}, {}, {}
+  if gate.of(ctx, route_id) == '' then return end
+  for name in pairs(before) do by[name] = (by[name] or '') .. before[name] end
+  for name, both in pairs(by) do
+    if both ~= '' then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for i = 1, #names do
+    local both = by[names[i]]
+    list[i] = names[i] .. '=' .. (string.find(both, 'a', 1, true) and 'a' or '') ..
+      (string.find(both, 'h', 1, true) and 'h' or '')
+  end
+  text = table.concat(list, ',')
+  if text ~= old and #text <= 8192 then redis.call('HSET', key, field, text) end
+end
+
+-- tell notes something for those gates of a route that measure what it concerns: a or h, or '' for all.
+local function tell(ctx, route_id, letter, text)
+  local gates = gate.of(ctx, route_id)
+  if gates == '' then return end
+  local by = gate.measured(redis.call('HGET', keys.closings(ctx.r), 'm' .. route_id) or '') or {}
+  for name in string.gmatch(gates, '[^,]+') do
+    by[name] = by[name] or string.byte(name, 1) == 64 and 'h' or 'ah'
+  end
+  local names = {}
+  for name, letters in pairs(by) do -- those above them, too
+    if string.find(letters, letter, 1, true) then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for i = 1, #names do gate.note(ctx, 'g', names[i] .. ' ' .. text) end
+end
+
+-- leave tells the gates of a route that an execution does not run any more under an epoch, or never ran.
+function gate.leave(ctx, route_id, id, epoch, ran)
+  local letter, what = 'h', ' gone '
+  if ran == '0' then letter, what = '', ' never ' end
+  tell(ctx, route_id, letter, id .. what .. (epoch or '0'))
+end
+
+-- ended tells how an execution ended that did not succeed.
 function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
-  if not outcome then return end
-  for name in named(ctx, c.route, 'b') do
-    gate.note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
-  end
+  if outcome then tell(ctx, c.route, 'a', id .. ' ' .. outcome .. ' ' .. (c.epoch or '0')) end
 end
 
--- purged tells the budgets of a route that an execution was purged, whatever it had used.
-function gate.purged(ctx, route_id, id)
-  for name in named(ctx, route_id, 'b') do gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
-end
+-- purged tells that an execution was purged, whatever it had used.
+function gate.purged(ctx, route_id, id) tell(ctx, route_id, 'a', id .. ' purged 0') end
 
 -- flush writes what was noted, and has it delivered at once.
 function gate.flush(ctx)

@@ -5,15 +5,15 @@
 --   timer   the set is one of lib/timers.lua
 --   put     files the execution; without it the set is written at once
 --   take    takes it out, likewise
---   quota   by which number quotas know a slot that the execution has, and whether it ran
+--   hold    by which number gates know a slot that the execution has, and whether it ran
 -- A revoked execution is in no index. One that ended stays where it is until it is purged.
 local home = {}
 
 home.places = {
-  A1 = { index = 'h', key = keys.held, by = 'session', field = 'claim_number', quota = 'epoch', ran = '1',
+  A1 = { index = 'h', key = keys.held, by = 'session', field = 'claim_number', hold = 'epoch', ran = '1',
     take = function(ctx, c, id) indexes.unhold(ctx, c.session, id) end },
-  A3 = { quota = 'epoch', ran = '1', take = function() end },
-  G1 = { index = 'h', key = keys.held, by = 'grant_session', field = 'grant_number', quota = 'grant_epoch', ran = '0',
+  A3 = { hold = 'epoch', ran = '1', take = function() end },
+  G1 = { index = 'h', key = keys.held, by = 'grant_session', field = 'grant_number', hold = 'grant_epoch', ran = '0',
     take = function(ctx, c, id) indexes.unhold(ctx, c.grant_session, id) end },
   R1 = { index = 'q', key = keys.queue, by = 'route', score = function(ctx, c) return lane.score(ctx, c) end,
     put = function(ctx, c, id, score) indexes.enqueue(ctx, c.route, score, id) end,
@@ -76,12 +76,12 @@ function home.put(ctx, c, id, score)
   end
 end
 
--- leave takes an execution out, before another index lists it, and tells quotas that it has no slot any more. With
+-- leave takes an execution out, before another index lists it, and tells gates that it has no slot any more. With
 -- quiet, an execution that was only granted has none.
 function home.leave(ctx, c, id, quiet)
   local p = home.of(c)
   if p.take then p.take(ctx, c, id) else redis.call('ZREM', p.key(ctx.r), id) end
-  if p.quota and ctx.gates and not quiet then gate.leave(ctx, c.route, id, c[p.quota], p.ran) end
+  if p.hold and ctx.gates and not quiet then gate.leave(ctx, c.route, id, c[p.hold], p.ran) end
 end
 
 -- ready takes an execution from where its state lists it to where it waits for a claim: in its queue, or delayed until

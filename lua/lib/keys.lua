@@ -33,11 +33,11 @@ function keys.work(r) return r .. ':work' end           -- hash: what that work 
 function keys.gready(r) return r .. ':gready' end       -- set: likewise, with gates
 function keys.closed(r) return r .. ':closed' end       -- zset: route that a gate closed by when it opens again
 function keys.aside(r, name) return r .. ':bad:' .. name end -- any: what an audit could not read, under its former name
--- hash: that route -> why, "w" and a route -> how often it was woken
+-- hash: that route -> why, "w" and a route -> how often it was woken, "m" and a route -> what its gates measure
 function keys.closings(r) return r .. ':closings' end
 -- hash: scope -> gates of what is created in it, and who said so
 function keys.attached(r) return r .. ':attached' end
--- stream: what budgets, quotas and other executions are to be told
+-- stream: what gates and other executions are to be told
 function keys.outbox(r) return r .. ':outbox' end
 function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
 -- zset: execution:waitpoint, as a refused token named it, by when
@@ -46,8 +46,9 @@ function keys.refusals(r) return r .. ':refusals' end   -- hash: how many tokens
 -- hash: namespace and lane -> what it was given; lane -> where it is
 function keys.shares(r) return r .. ':shares' end
 function keys.weights(r) return r .. ':weights' end     -- hash: namespace and lane -> its weight
-function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
-function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
+function keys.gates(r) return r .. ':gates' end         -- zset: every gate, all of one score
+-- zset: open reservation, as gate and execution:epoch.number, by when it is to be asked about
+function keys.reserved(r) return r .. ':reserved' end
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 function keys.urgent(r) return r .. ':urgent' end       -- channel: work that should come next (urgent)
 
@@ -72,29 +73,33 @@ function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key
--- share its slots, and those with the same window its starts. A quota's own name is what it is.
+-- share its slots, and those with the same window its starts. A gate's own name is what it is.
 local function counted(name) return string.match(name, '^@%d+%.%d+%.%d+(@.+)$') or name end
 local function timed(name)
   local window = string.match(name, '^@%d+%.%d+%.(%d+@.+)$')
   return window and '@' .. window or name
 end
 
--- One per budget or quota, in partitions of their own.
-function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition
-function keys.usage(r, name) return r .. ':bu:' .. name end         -- hash: dimension -> used in this period
+-- One per gate, in partitions of their own.
+function keys.gate(r, name) return r .. ':ga:' .. name end           -- hash: definition
+function keys.gate_book(r, name) return r .. ':gh:' .. name end      -- list: what was said of it, periods among it
+function keys.usage(r, name) return r .. ':gu:' .. name end          -- hash: dimension -> used in this period
 -- zset: execution, as <partition>.<uuid>, by its last report
-function keys.spenders(r, name) return r .. ':bx:' .. name end
+function keys.spenders(r, name) return r .. ':gx:' .. name end
 -- hash: what an execution reported
-function keys.ledger(r, name, spender) return r .. ':bl:' .. name .. ':' .. spender end
-function keys.report(r, name, key) return r .. ':br:' .. name .. ':' .. key end -- string: a report that was applied
-function keys.budget_book(r, name) return r .. ':bh:' .. name end   -- list: what was said of it, periods among it
-function keys.budget_waiters(r, name) return r .. ':bw:' .. name end -- zset: closed route, as partition and id, by when
-function keys.quota(r, name) return r .. ':qd:' .. name end         -- hash: definition
-function keys.window(r, name) return r .. ':qw:' .. timed(name) end -- zset: hold by when it was admitted
-function keys.slots(r, name) return r .. ':qs:' .. counted(name) end -- zset: hold by when it is to be asked about
-function keys.quota_book(r, name) return r .. ':qh:' .. name end    -- list
-function keys.cap_waiters(r, name) return r .. ':qc:' .. counted(name) end -- zset: route closed for want of a slot
-function keys.rate_waiters(r, name) return r .. ':qr:' .. timed(name) end -- zset: route closed because of the rate
+function keys.ledger(r, name, spender) return r .. ':gl:' .. name .. ':' .. spender end
+-- zset: who waits for amounts, as <partition>.<uuid>, by priority and when
+function keys.line(r, name) return r .. ':gq:' .. name end
+-- list: what calls of a label used
+function keys.samples(r, name, label) return r .. ':gp:' .. name .. ':' .. label end
+function keys.report(r, name, key) return r .. ':gr:' .. name .. ':' .. key end -- string: a report that was applied
+-- zset: route closed for want of an amount, as partition and id, by when
+function keys.amount_waiters(r, name) return r .. ':gw:' .. name end
+function keys.window(r, name) return r .. ':gt:' .. timed(name) end  -- zset: hold by when it was admitted
+function keys.slots(r, name) return r .. ':gs:' .. counted(name) end -- zset: hold by when it is to be asked about
+-- zset: route closed for want of a slot, and because of the rate
+function keys.slot_waiters(r, name) return r .. ':gc:' .. counted(name) end
+function keys.rate_waiters(r, name) return r .. ':ge:' .. timed(name) end
 
 -- One per execution.
 function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/record.lua

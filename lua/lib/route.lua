@@ -1,5 +1,5 @@
 -- route: where executions wait: what a worker must have to be given them (lane, kind and required capabilities),
--- their namespace, and the budgets and quotas that they have to ask (lib/gate.lua), mostly none. A row is these five
+-- their namespace, and the gates that they have to ask (lib/gate.lua), mostly none. A row is these five
 -- parts joined by the unit separator: namespace, lane, kind, capabilities, gates. Routes that differ in nothing but
 -- namespace and gates are of one class. Workers know classes alone: there are at most 1,024 of them (of which one
 -- namespace makes 512, or 128 whatever others have made), each partition has a versioned table of them, and claims

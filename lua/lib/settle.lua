@@ -192,7 +192,7 @@ function settle.requeue(ctx, c, id)
 end
 
 -- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With
--- quiet, no quota has a slot for it.
+-- quiet, no gate has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
   home.leave(ctx, c, id, quiet)
   c.state = 'R1' .. string.sub(c.state, 3)

@@ -24,7 +24,7 @@ function ff_explain.queue(ctx, c, id)
     ready.lists(ctx, c.route) and '1' or '0'
 end
 
--- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have
+-- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries gates have
 -- not been told of; of one that an operator paused, or whose delay one changed, when, who, and why.
 function ff_explain.gates(ctx, c, id)
   local closed, why, outbox, paused, by, reason = '0', '', '0', '0', '', ''

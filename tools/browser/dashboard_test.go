@@ -66,7 +66,7 @@ func (d *deployment) places() map[string]string {
 		"execution": "executions/" + s.Written.String(), "failed": "executions/" + s.Failed.String(),
 		"suspended": "executions/" + s.Suspended.String(), "flows": "flows", "flow": "flows/" + s.BrokenFlow.String(),
 		"approvals": "approvals", "queues": "queues",
-		"workers": "workers", "schedules": "schedules", "limits": "limits", "health": "health"}
+		"workers": "workers", "schedules": "schedules", "gates": "gates", "health": "health"}
 }
 
 // full leaves a screenshot that is small enough to be kept.
@@ -169,8 +169,8 @@ var actions = []struct {
 	{func(d *deployment) string { return "workers" }, "", "Give up writer-1", "operator admin"},
 	{func(d *deployment) string { return "schedules" }, "Change", "Pause…", "operator admin"},
 	{func(d *deployment) string { return "schedules" }, "", "New schedule", "operator admin"},
-	{func(d *deployment) string { return "limits" }, "Change", "Reset…", "operator admin"},
-	{func(d *deployment) string { return "limits" }, "", "New budget", "operator admin"},
+	{func(d *deployment) string { return "gates" }, "Change", "Reset…", "operator admin"},
+	{func(d *deployment) string { return "gates" }, "", "New gate", "operator admin"},
 	{func(d *deployment) string { return "health" }, "", "Rotate…", "admin"},
 }
 
@@ -347,20 +347,20 @@ func TestActions(t *testing.T) {
 	if s, err := d.admin.GetSchedule(ctx, "hourly"); err != nil || s.Definition.Item.Kind != "resize-image" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	menu("limits", "Change", "Correct…")
+	menu("gates", "Change", "Correct…")
 	b.fill("Dimension", "tokens")
 	b.fill("Amount", "-62140")
 	confirm("counted twice", "Correct", "Corrected.")
-	if x, err := d.admin.GetBudget(ctx, "llm-tokens"); err != nil || x.Used["tokens"] != 800_000 {
+	if x, err := d.admin.GetGate(ctx, "llm-tokens"); err != nil || x.Used["tokens"] != 800_000 {
 		t.Errorf("%+v, %v", x.Used, err)
 	}
-	menu("limits", "Change", "Reset…")
+	menu("gates", "Change", "Reset…")
 	confirm("", "Reset", "A new period has begun.")
-	b.visit("limits")
-	b.press("New quota")
+	b.visit("gates")
+	b.press("New gate")
 	b.fill("Name", "gpu")
 	confirm("", "Save", "Saved.")
-	if _, err := d.admin.GetQuota(ctx, "gpu"); err != nil {
+	if _, err := d.admin.GetGate(ctx, "gpu"); err != nil {
 		t.Error(err)
 	}
 	b.visit("health")

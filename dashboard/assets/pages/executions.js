@@ -4,7 +4,7 @@ import { loadAll, may, namespace, useLoad, useSeveral, useStore } from "../live.
 import { isEnded } from "./execution.js"
 import { act, asJSON, become, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, shortID, State, stateWord, Table, Tags, Time, to, useDraft, visible } from "../ui.js"
 
-export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_budget", "waiting_quota", "completed", "failed", "cancelled", "expired", "skipped"]
+export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_gate", "completed", "failed", "cancelled", "expired", "skipped"]
 const pageSize = 100
 const times = [["", "any time"], ["3600", "last hour"], ["86400", "last 24 hours"], ["604800", "last 7 days"]]
 

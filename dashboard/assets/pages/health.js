@@ -17,7 +17,7 @@ function Trail({ query }) {
   const ns = useStore(namespace)
   const page = useLoad(signal => loadAll("trail", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
   const [draft, change] = useDraft(f, typed => become(["health"], typed))
-  const things = ["execution", "executions", "flow", "lane", "schedule", "budget", "quota", "scope", "worker", "partition", "token key"]
+  const things = ["execution", "executions", "flow", "lane", "schedule", "gate", "scope", "worker", "partition", "token key"]
   return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">
       <${Field} label="By" value=${draft.by} onInput=${change("by")} placeholder="anybody" /><${Field} label="On" kind="choice" options=${[["", "anything"], ...things.map(t => [t, t])]} value=${draft.on} onInput=${change("on")} /></div></form>
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No change matches"><p>Every change by a person or a program is noted here.</p><//>`

@@ -19,7 +19,7 @@ function warnings(now, queues, checks, some) {
   if (now.workers_lost) list.push(["lost", `${plural(now.workers_lost, "worker")} stopped without saying so in the last hour.`, to(["workers"]), "See the workers"])
   for (const c of checks) {
     if (c.check === "served" && !(!now.workers && now.waiting)) list.push(["served", `${c.found}.`, to(["queues"]), "See the queues"])
-    else if (c.check === "budgets" && c.status === "warn") list.push(["budgets", `${c.found}.`, to(["limits"]), "See the limits"])
+    else if (c.check === "gates" && c.status === "warn") list.push(["gates", `${c.found}.`, to(["gates"]), "See the gates"])
     else if (c.status === "fail") list.push([c.check + c.node, `${c.check}: ${c.found}.`, ...health])
   }
   const paused = queues.filter(q => q.waiting && q.lane_state !== "active" && q.lane_state !== "draining")

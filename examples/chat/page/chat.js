@@ -66,7 +66,7 @@ async function refresh() {
       next.execution = x
       next.steps = steps.items
       for (const m of messages.items) if (!sent.has(m.number)) sent.set(m.number, typeof m.payload.value === "string" ? m.payload.value : JSON.stringify(m.payload.value))
-      next.budget = await ask("GET", `/v1/budgets/${encodeURIComponent(x.tags?.["chat.budget"] ?? "")}`).catch(() => null)
+      next.budget = await ask("GET", `/v1/gates/${encodeURIComponent(x.tags?.["chat.budget"] ?? "")}`).catch(() => null)
       next.question = x.state === "suspended" && /^(approve|budget) /.test(x.wait?.name ?? "") ? await question() : null
       if (x.state === "active" && doing === "") doing = "working"
       if (x.state === "suspended" && doing === "working") doing = ""
@@ -149,7 +149,7 @@ function doingNow(blocks) {
 function stateOf(x, q, running) {
   if (ending) return ending.state === "completed" ? "The conversation has ended." : `The conversation has ended: ${ending.state}${ending.message ? ", " + ending.message : ""}.`
   if (!id) return ""
-  if (x?.state === "waiting_budget") return "The budget is used up. The conversation waits."
+  if (x?.state === "waiting_gate") return "The budget is used up. The conversation waits."
   if (q) return q.name.startsWith("budget ") ? "The budget has no room. The conversation waits for your answer." : "The agent waits for your approval. Nothing runs meanwhile."
   if (doing === "lost") {
     const left = retryAt ? Math.ceil((new Date(retryAt) - Date.now()) / 1000) : 0
@@ -162,7 +162,7 @@ function stateOf(x, q, running) {
 // showCard shows the question, once; what is typed into it stays.
 let shown = ""
 function showCard(x, q) {
-  const gate = !q && x?.state === "waiting_budget"
+  const gate = !q && x?.state === "waiting_gate"
   const key = doing === "ended" ? "" : q ? q.name : gate ? "gate" : ""
   if (key === shown) return
   shown = key

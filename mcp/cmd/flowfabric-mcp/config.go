@@ -47,8 +47,7 @@ type tool struct {
 	Deadline  duration          `json:"deadline"`  // of the whole execution
 	Retention duration          `json:"retention"` // of the result, and so of the task
 	Tags      map[string]string `json:"tags"`
-	Budgets   []string          `json:"budgets"`
-	Quotas    []string          `json:"quotas"`
+	Gates     []string          `json:"gates"`
 }
 
 // waitpoint is what is asked where the handler waits without a question.
@@ -148,11 +147,8 @@ func (t *tool) defaults() (opts []handler.DefineOption) {
 	if len(t.Tags) > 0 {
 		opts = append(opts, flowfabric.Tags(t.Tags))
 	}
-	if len(t.Budgets) > 0 {
-		opts = append(opts, flowfabric.Budgets(t.Budgets...))
-	}
-	if len(t.Quotas) > 0 {
-		opts = append(opts, flowfabric.Quotas(t.Quotas...))
+	if len(t.Gates) > 0 {
+		opts = append(opts, flowfabric.Gates(t.Gates...))
 	}
 	return opts
 }

@@ -1,6 +1,6 @@
 // Package scene fills a store with the work of an invented publisher, so that every page of the dashboard has
 // something to show: articles that are written by a model, releases that people approve, invoices that fail, flows,
-// schedules, budgets.
+// schedules, gates.
 package scene
 
 import (
@@ -236,7 +236,7 @@ func (s *Scene) Stop() {
 
 // Fill submits the work. It returns when what is to have happened has.
 func (s *Scene) Fill(ctx context.Context) error {
-	for _, f := range []func(context.Context) error{s.limits, s.plans, s.articles, s.flows, s.people, s.waiting} {
+	for _, f := range []func(context.Context) error{s.gates, s.plans, s.articles, s.flows, s.people, s.waiting} {
 		if err := f(ctx); err != nil {
 			return err
 		}
@@ -244,18 +244,18 @@ func (s *Scene) Fill(ctx context.Context) error {
 	return nil
 }
 
-func (s *Scene) limits(ctx context.Context) error {
+func (s *Scene) gates(ctx context.Context) error {
 	err := errors.Join(
-		s.Admin.PutBudget(ctx, admission.Budget{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock,
+		s.Admin.PutGate(ctx, admission.Gate{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock,
 			Reset:  flowfabric.Millis(24 * time.Hour),
-			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}}}),
-		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100,
-			Window: flowfabric.Millis(time.Minute),
-			Cap:    10}))
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}},
+			Rate:   600, Window: flowfabric.Millis(time.Minute), Concurrency: 20}),
+		s.Admin.PutGate(ctx, admission.Gate{Name: "mail", Scope: "the mail provider", Rate: 100,
+			Window: flowfabric.Millis(time.Minute), Concurrency: 10}))
 	if err != nil {
 		return err
 	}
-	_, err = s.Admin.ReportUsage(ctx, admission.Usage{Budget: "llm-tokens",
+	_, err = s.Admin.ReportUsage(ctx, admission.Usage{Gate: "llm-tokens",
 		Amounts: map[string]int64{"tokens": 862_140, "cents": 1_204}, Key: "scene"})
 	return err
 }
@@ -287,7 +287,7 @@ func (s *Scene) articles(ctx context.Context) error {
 	}
 	s.Failed = failed.ID()
 	if _, err := client.Submit(ctx, s.Client, Send, Invoice{"Globex", 4200}, flowfabric.Lane("mail"),
-		flowfabric.Quotas("mail")); err != nil {
+		flowfabric.Gates("mail")); err != nil {
 		return err
 	}
 	images := make([]string, 40)

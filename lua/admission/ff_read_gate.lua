@@ -1,0 +1,71 @@
+-- ff_read_gate: one gate as it is now: routes that wait for its amounts, starts in its window, slots that are taken and
+-- how many of them are suspect, routes that wait for these, its record, what is used, the newest entries of its book,
+-- who spent last, and holds, each "<partition>.<execution>:<epoch> <ms when it becomes suspect>". A spender is
+-- "<partition>.<uuid> <ms> <period> <reports that were late> <dimension>=<amount>,… <what it has reserved, likewise>";
+-- they are fewer than asked for if they have more than about 2,560 amounts. As many of those who wait in line for
+-- amounts, first the first, are each "<partition>.<uuid> <how often it was refused> <ms when it asked last> <amounts>".
+-- Flags:   no-writes
+-- Go:      Engine.ReadGate
+-- Args:    protocol name:gate spenders:n(0..100) holds:n(0..1000) entries:n(0..256)
+-- Replies: OK now:instant waiting:n started:n held:n suspect:n for_slots:n for_rate:n
+--          fields:rows {field:text value:text} used entries:rows {entry:text} spenders:rows {spender:text}
+--          holds:rows {hold:text} line:rows {waits:text}
+-- Errors:  @root invalid_input gate_not_found
+local ff_read_gate_do = {}
+
+-- spenders appends who spent last.
+function ff_read_gate_do.spenders(ctx, name, most, out)
+  local list = most > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(most - 1),
+    'WITHSCORES') or {}
+  local at, count, amounts = #out + 1, 0, 0
+  out[at] = '0'
+  for i = 1, #list, 2 do
+    if amounts > 2560 then break end
+    local l, parts, held = meter.hash(keys.ledger(ctx.r, name, list[i])), {}, {}
+    for field, n in pairs(l) do
+      local area = string.sub(field, 1, 2)
+      if area == 'd:' then parts[#parts + 1] = string.sub(field, 3) .. '=' .. n end
+      for dim, amount in pairs(area == 'o:' and ledger.amounts(string.match(n, '[^ ]*$')) or {}) do
+        held[dim] = (held[dim] or 0) + amount
+      end
+    end
+    table.sort(parts)
+    count, amounts = count + 1, amounts + #parts
+    out[#out + 1] = table.concat({ list[i], reply.int(args.score(list[i + 1])), l.p or '0', l.lt or '0',
+      table.concat(parts, ','), ledger.text(held) }, ' ')
+  end
+  out[at] = reply.int(count)
+end
+
+-- line lists who waits for amounts, as far as it is known for what.
+function ff_read_gate_do.line(ctx, b, most)
+  local list, out = most > 0 and redis.call('ZRANGE', keys.line(ctx.r, b.name), '0', reply.int(most - 1)) or {}, {}
+  for i = 1, #list do
+    local l = redis.call('HMGET', keys.ledger(ctx.r, b.name, list[i]), 'b', 'n')
+    local need = l[1] == b.d.ct and meter.needs(b, l[2] or nil)
+    if need then
+      out[#out + 1] = table.concat({ list[i], reply.int(need.times), reply.int(need.at), need.amounts }, ' ')
+    end
+  end
+  return out
+end
+
+local function ff_read_gate(ctx, q)
+  local name, holds, entries = q.name, q.holds, q.entries
+  local b = meter.read(ctx, name)
+  if not b then return reply.err('gate_not_found', name) end
+  local slots = keys.slots(ctx.r, name)
+  local out = { 1, 'OK', ctx.t, reply.int(redis.call('ZCARD', keys.amount_waiters(ctx.r, name))),
+    reply.int(starts.started(ctx, b)), reply.int(redis.call('ZCARD', slots)),
+    reply.int(redis.call('ZCOUNT', slots, '-inf', ctx.t)),
+    reply.int(redis.call('ZCARD', keys.slot_waiters(ctx.r, name))),
+    reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))) }
+  reply.fields(reply.fields(out, b.d), b.used)
+  local book = entries > 0 and redis.call('LRANGE', keys.gate_book(ctx.r, name), reply.int(-entries), '-1') or {}
+  reply.add(out, book)
+  ff_read_gate_do.spenders(ctx, name, q.spenders, out)
+  local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
+  out[#out + 1] = reply.int(#list / 2)
+  for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end
+  return reply.add(out, ff_read_gate_do.line(ctx, b, q.spenders))
+end

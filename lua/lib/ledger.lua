@@ -1,0 +1,394 @@
+-- ledger: what a gate keeps of an execution that uses of its amounts, and of what it has reserved. Fields of a ledger:
+--   b when the gate was made   p the period of d:<dim>, what was used in it   x when it is forgotten
+--   e q e2 q2 the newest epochs and the numbers of their last reports   lt late reports   rp la the last report
+--   n what it waits for room for (meter.needs)
+--   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
+--   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
+--   and the amounts; of s all that were told, also those that a strict gate does not count
+-- What is reserved counts as used, and v:<dim> of a gate says how much of that it is. A reservation in several gates is
+-- decided by one of them: the last that is asked. What it does not know when the lease is over was never held by all,
+-- and is given back; else all settle as it says, in full if nobody told what was used: the call may have been paid.
+local ledger = {}
+
+local most, day = 9007199254740991, 86400000
+
+ledger.vouched = 60000 -- ms that a reservation is good until it is asked about
+
+-- text writes amounts by dimension.
+function ledger.text(by)
+  local list = {}
+  for dim, n in pairs(by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
+  table.sort(list)
+  return table.concat(list, ',')
+end
+
+-- amounts reads them.
+function ledger.amounts(text)
+  local by = {}
+  for dim, n in string.gmatch(text, '([^,=]+)=(%d+)') do by[dim] = tonumber(n) end
+  return by
+end
+
+-- write puts fields into a ledger, takes some out, and adds what was used. It stays for a week, and longer than the
+-- period.
+function ledger.write(ctx, b, id, l, fields, gone, by)
+  local key, r = keys.ledger(ctx.r, b.name, id), ctx.r
+  if l.p and l.p ~= b.d.rc then -- what was counted in an earlier period is not taken back from what is now
+    gone[#gone + 1] = 'la'
+    for field in pairs(l) do
+      if string.sub(field, 1, 2) == 'd:' then
+        gone[#gone + 1] = field
+        l[field] = nil
+      end
+    end
+  end
+  if not l.b then redis.call('DEL', key) end -- what another gate of the name left
+  fields[#fields + 1], fields[#fields + 2], fields[#fields + 3], fields[#fields + 4] = 'b', b.d.ct, 'p', b.d.rc
+  for dim, n in pairs(by or {}) do
+    fields[#fields + 1] = 'd:' .. dim
+    fields[#fields + 1] = reply.int(math.max(0, math.min(most, tonumber(l['d:' .. dim] or '0') + n)))
+  end
+  meter.some('HDEL', key, gone)
+  meter.some('HSET', key, fields)
+  local forget = tonumber(l.x or '')
+  redis.call('PEXPIRE', key, reply.int(forget and forget - ctx.now or math.max(meter.kept, meter.left(ctx, b) + day)))
+  if not by or forget then return end
+  redis.call('ZADD', keys.spenders(r, b.name), ctx.t, id)
+  local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, b.name), '-inf', reply.int(ctx.now - meter.kept), 'LIMIT',
+    '0', '10')
+  if #old > 0 then redis.call('ZREM', keys.spenders(r, b.name), unpack(old)) end
+end
+
+-- marks are the fields of a gate that a report or a reservation changes: what it breached, and what was refused.
+local function marks(ctx, b, q, breaches, refused)
+  local fields, hard, soft = {}, nil, false
+  local function put(field, value) fields[#fields + 1], fields[#fields + 2] = field, value end
+  for i = 1, #breaches do
+    local x = breaches[i]
+    if x.kind == 'hard' then hard = hard or x.dim else soft = true end
+    if x.crossed then
+      put('w:' .. x.dim, b.d.rc)
+      if b.d.sf == 'warn' then
+        meter.note(ctx, keys.gate_book(ctx.r, b.name), 'soft_limit', q.id,
+          x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
+      end
+    end
+  end
+  if hard and not q.breached then
+    put('bc', reply.int(tonumber(b.d.bc) + 1))
+    put('ba', ctx.t)
+    put('bd', hard)
+  end
+  if soft then put('bs', reply.int(tonumber(b.d.bs) + 1)) end
+  if refused and not q.breached then
+    for dim, n in pairs(q.deltas.by) do
+      if b.d['h:' .. dim] then put('z:' .. dim, reply.int(math.min(most, tonumber(b.d['z:' .. dim] or '0') + n))) end
+    end
+  end
+  if refused and q.sequence > 0 and q.action == 'block' then put('nd', meter.stage(b)) end
+  return fields
+end
+
+-- count adds amounts to what is used of a gate, unless they are refused, and a breach whether they are or not. held is
+-- what of them is reserved, or reserved no more.
+function ledger.count(ctx, b, q, breaches, refused, held)
+  local fields = marks(ctx, b, q, breaches, refused)
+  for dim, n in pairs(held or {}) do
+    b.d['v:' .. dim] = reply.int(math.max(0, tonumber(b.d['v:' .. dim] or '0') + n))
+    fields[#fields + 1], fields[#fields + 2] = 'v:' .. dim, b.d['v:' .. dim]
+  end
+  meter.some('HSET', keys.gate(ctx.r, b.name), fields)
+  if refused then return end
+  local sets = {}
+  for i = 1, #q.deltas.order do
+    local dim = q.deltas.order[i]
+    b.used[dim] = reply.int(math.max(0, math.min(most, meter.count(b, dim) + q.deltas.by[dim])))
+    sets[#sets + 1], sets[#sets + 2] = dim, b.used[dim]
+  end
+  meter.some('HSET', keys.usage(ctx.r, b.name), sets)
+end
+
+-- answer is what a gate says: its verdict, whether the amounts count, and the breaches. Its caller appends who is
+-- woken.
+function ledger.answer(ctx, b, q, verdict, applied, late, breaches)
+  local out = { verdict, applied and '1' or '0', late and '1' or '0', q.action or '', reply.int(meter.left(ctx, b)),
+    b.d.rc, b.d.pa or '', reply.int(#breaches) }
+  for i = 1, #breaches do
+    local x = breaches[i]
+    out[#out + 1] = x.dim .. ' ' .. x.kind .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit) ..
+      ' ' .. (x.crossed and '1' or '0')
+  end
+  return out
+end
+
+-- need writes what an execution waits for room for.
+function ledger.need(ctx, b, l, q, fields)
+  local before = meter.needs(b, l.n)
+  fields[#fields + 1] = 'n'
+  fields[#fields + 1] = meter.stage(b) .. ' ' .. reply.int((before and before.times or 0) + 1) .. ' ' .. ctx.t .. ' ' ..
+    q.amounts
+end
+
+-- stand puts an execution in line, in the order of queues: by priority, then by when it was created.
+local function stand(ctx, b, q)
+  local key = keys.line(ctx.r, b.name)
+  redis.call('ZADD', key, reply.int(q.since - q.priority * 1000000000000), q.id)
+  redis.call('PEXPIRE', key, reply.int(meter.kept))
+  if redis.call('ZCARD', key) > 8192 then redis.call('ZREMRANGEBYRANK', key, '8192', '-1') end
+end
+
+-- lacking is the first dimension by name in which there is no room for amounts, beside others if there are; or, with
+-- back, there is none in this period once everything that is reserved has been given back. nil: there is room.
+local function lacking(b, by, others, back)
+  local found = nil
+  for dim, n in pairs(by) do
+    local hard = meter.hard(b, dim)
+    local used = meter.count(b, dim) - (back and tonumber(b.d['v:' .. dim] or '0') or 0)
+    if hard > 0 and used + n + (others and others[dim] or 0) > hard and (not found or dim < found) then found = dim end
+  end
+  return found
+end
+
+-- first is who is first in line of those whom this period can serve, and what it waits for. Who does not wait any more,
+-- or was not heard of for longer than it pauses, leaves the line.
+function ledger.first(ctx, b)
+  if b.d.md == 'warn' or b.d.nd ~= meter.stage(b) then return nil end
+  local key = keys.line(ctx.r, b.name)
+  local list = redis.call('ZRANGE', key, '0', '63')
+  for i = 1, #list do
+    local l = redis.call('HMGET', keys.ledger(ctx.r, b.name, list[i]), 'b', 'n')
+    local need = l[1] == b.d.ct and meter.needs(b, l[2] or nil)
+    if not need or ctx.now - need.at > 2 * meter.patience(need) + ledger.vouched then
+      redis.call('ZREM', key, list[i])
+    else
+      local by = ledger.amounts(need.amounts)
+      if not lacking(b, by, nil, true) then return list[i], by end
+    end
+  end
+  return nil
+end
+
+-- behind is the first dimension by name in which amounts do not fit beside what the first in line waits for.
+local function behind(ctx, b, id, by)
+  local who, its = ledger.first(ctx, b)
+  return who and who ~= id and lacking(b, by, its) or nil
+end
+
+-- short finds the first of these holds whose execution was refused more than there is room for, or waits behind the
+-- first in line: a dimension, the amount, how many are before it, and how long to wait. That it asked is noted.
+function ledger.short(ctx, b, list)
+  if b.d.md == 'warn' or b.d.nd ~= meter.stage(b) then return nil end
+  for i = 1, #list do
+    local id = string.match(list[i], '^[^:]*')
+    local key = keys.ledger(ctx.r, b.name, id)
+    local l = redis.call('HMGET', key, 'b', 'n')
+    local need = l[1] == b.d.ct and meter.needs(b, l[2] or nil)
+    if need then
+      redis.call('HSET', key, 'n', table.concat({ meter.stage(b), reply.int(need.times), ctx.t, need.amounts }, ' '))
+      local by = ledger.amounts(need.amounts)
+      local dim = lacking(b, by) or redis.call('ZSCORE', keys.line(ctx.r, b.name), id) and behind(ctx, b, id, by)
+      if dim then return { dim = dim, amount = reply.int(by[dim]), first = i - 1, pause = meter.patience(need) } end
+    end
+  end
+  return nil
+end
+
+-- woken takes up to 256 of those who wait for amounts of a gate, if there is room for the first in line.
+function ledger.woken(ctx, b, out)
+  if meter.exhausted(b) then return out end
+  local who, by = ledger.first(ctx, b)
+  if not who or not lacking(b, by) then meter.waiters(keys.amount_waiters(ctx.r, b.name), 256, out) end
+  return out
+end
+
+-- room appends them to an answer.
+function ledger.room(ctx, b, out) return reply.add(out, ledger.woken(ctx, b, {})) end
+
+-- over are the fields of reservations that are over, of which nobody asks any more: those of an epoch before a number.
+local function over(l, q)
+  local list = {}
+  for field in pairs(l) do
+    local epoch, number = string.match(field, '^f:(%d+)%.(%d+)$')
+    if epoch and tonumber(epoch) == q.epoch and tonumber(number) < q.below then list[#list + 1] = field end
+  end
+  return list
+end
+
+-- taken answers a reservation that was made before, or may not be made any more; nil if it is new.
+local function taken(ctx, b, q, l, name)
+  local held = l['o:' .. name]
+  if held then
+    if string.match(held, ' ([^ ]*)$') ~= q.amounts then return reply.err('idempotency_conflict', name) end
+    local out = ledger.answer(ctx, b, q, 'OK', true, false, {})
+    out[#out + 1], out[#out + 2] = '0', ''
+    return reply.already(unpack(out))
+  end
+  if l['f:' .. name] or q.epoch < tonumber(l.e or '0') then return reply.err('stale_lease') end
+  return nil
+end
+
+-- known tells whether there is, or was, a reservation of an execution under its number.
+function ledger.known(ctx, b, q)
+  local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
+  return (l['o:' .. name] or l['f:' .. name]) ~= nil
+end
+
+-- holds tells whether an execution has reserved something: it goes on, whoever waits in line.
+local function holds(l)
+  for field in pairs(l) do
+    if string.sub(field, 1, 2) == 'o:' then return true end
+  end
+  return false
+end
+
+-- reserve sets amounts aside for an execution, all dimensions or none.
+function ledger.reserve(ctx, b, q)
+  local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
+  local before = taken(ctx, b, q, l, name)
+  if before then return before end
+  local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
+  if not refused and not holds(l) then
+    local dim = behind(ctx, b, q.id, q.deltas.by)
+    if dim then
+      refused, verdict = true, 'HARD_BREACH'
+      breaches = { { dim = dim, kind = 'hard', used = meter.count(b, dim), limit = meter.hard(b, dim) } }
+    end
+  end
+  q.action = refused and meter.action(b, q, breaches) or b.d.hd
+  local out, fields, gone = ledger.answer(ctx, b, q, verdict, not refused, false, breaches), {}, over(l, q)
+  meter.save(ctx, b)
+  ledger.count(ctx, b, q, breaches, refused, not refused and q.deltas.by or nil)
+  local e = tonumber(l.e or '0')
+  if q.epoch > e then
+    local list = { 'e', reply.int(q.epoch), 'q', '0', 'e2', reply.int(e), 'q2', l.q or '0', 'rp', '', 'la', '' }
+    for i = 1, #list do fields[#fields + 1] = list[i] end
+  end
+  if refused then
+    if q.action == 'block' and q.since > 0 then
+      ledger.need(ctx, b, l, q, fields)
+      stand(ctx, b, q)
+    end
+    ledger.write(ctx, b, q.id, l, fields, gone)
+    out[#out + 1], out[#out + 2] = '0', ''
+    return { 1, 'OK', unpack(out) }
+  end
+  if l.n then
+    gone[#gone + 1] = 'n'
+    redis.call('ZREM', keys.line(ctx.r, b.name), q.id)
+  end
+  fields[#fields + 1], fields[#fields + 2] = 'o:' .. name, b.d.rc .. ' ' .. q.last .. ' ' .. q.amounts
+  ledger.write(ctx, b, q.id, l, fields, gone, {})
+  redis.call('ZADD', keys.reserved(ctx.r), reply.int(ctx.now + ledger.vouched), b.name .. ' ' .. q.id .. ':' .. name)
+  if l.n then ledger.room(ctx, b, out) else out[#out + 1] = '0' end -- those behind it in line
+  out[#out + 1] = ''
+  return { 1, 'OK', unpack(out) }
+end
+
+-- change is by how much what is used differs from what was reserved, or charged. What was reserved in an earlier period
+-- is that one's; what was used beyond it is this one's.
+local function change(b, period, reserved, used)
+  local deltas, own = { order = {}, by = {} }, {}
+  local function add(dim)
+    if deltas.by[dim] then return end
+    local n = (used[dim] or 0) - (reserved[dim] or 0)
+    if period ~= b.d.rc then n = math.max(0, n) end
+    deltas.order[#deltas.order + 1], deltas.by[dim] = dim, n
+    own[dim] = period == b.d.rc and (used[dim] or 0) or n
+  end
+  for dim in pairs(used) do add(dim) end
+  for dim in pairs(reserved) do add(dim) end
+  table.sort(deltas.order)
+  return deltas, own
+end
+
+-- more is what is used beyond what was: nothing else passes a limit.
+local function more(deltas)
+  local out = { order = {}, by = deltas.by }
+  for i = 1, #deltas.order do
+    if deltas.by[deltas.order[i]] > 0 then out.order[#out.order + 1] = deltas.order[i] end
+  end
+  return out
+end
+
+-- close ends a reservation: letter is s, settled with what was used, c, charged in full, or v, not made after all. What
+-- was charged is corrected when what was used turns up. A settlement that finds no reservation is charged. It returns
+-- whether something was done.
+function ledger.close(ctx, b, q, letter, used)
+  local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
+  local held, done = l['o:' .. name], l['f:' .. name]
+  if done and (letter ~= 's' or string.find(done, '^[sr]')) then return false, {}, 'OK' end
+  local period, rest = string.match(held or done and string.sub(done, 2) or b.d.rc .. ' ', '^(%d+).* ([^ ]*)$')
+  local reserved = (held or done) and ledger.amounts(rest) or {}
+  if letter == 'c' then used = reserved end
+  local told = letter == 's' and q.amounts or ledger.text(used) -- also what it does not count: others may
+  local deltas, own = change(b, period, reserved, used)
+  if done and period == b.d.rc then
+    for dim, n in pairs(reserved) do -- they are in what it used, unless that was given back
+      own[dim] = (own[dim] or 0) - n
+      deltas.by[dim] = math.max(deltas.by[dim], -tonumber(l['d:' .. dim] or '0'))
+    end
+  end
+  local breaches, _, _, verdict = meter.judge(b, more(deltas))
+  local back = {}
+  for dim, n in pairs(held and period == b.d.rc and reserved or {}) do back[dim] = -n end
+  meter.save(ctx, b)
+  ledger.count(ctx, b, { id = q.id, sequence = 0, deltas = deltas }, breaches or {}, false, back)
+  local gone = over(l, q)
+  gone[#gone + 1] = 'o:' .. name
+  ledger.write(ctx, b, q.id, l, { 'f:' .. name, letter .. period .. ' ' .. told }, gone, own)
+  redis.call('ZREM', keys.reserved(ctx.r), b.name .. ' ' .. q.id .. ':' .. name)
+  return true, breaches or {}, verdict or 'OK'
+end
+
+-- sample remembers what a call of a label used: the last 64, for 30 days.
+function ledger.sample(ctx, b, label, by)
+  if label == '' then return end
+  local key = keys.samples(ctx.r, b.name, label)
+  redis.call('RPUSH', key, ledger.text(by))
+  redis.call('LTRIM', key, '-64', '-1')
+  redis.call('PEXPIRE', key, '2592000000')
+end
+
+-- estimate is what nine of ten remembered calls of a label did not pass, by dimension; '' when there are too few.
+function ledger.estimate(ctx, b, label)
+  if label == '' then return '' end
+  local list = redis.call('LRANGE', keys.samples(ctx.r, b.name, label), '0', '-1')
+  if #list < 8 then return '' end
+  local by, out = {}, {}
+  for i = 1, #list do
+    for dim, n in pairs(ledger.amounts(list[i])) do
+      by[dim] = by[dim] or {}
+      by[dim][#by[dim] + 1] = n
+    end
+  end
+  for dim, seen in pairs(by) do
+    for _ = #seen + 1, #list do seen[#seen + 1] = 0 end -- it was not used
+    table.sort(seen)
+    out[dim] = seen[math.floor((#seen * 9 + 9) / 10)]
+  end
+  return ledger.text(out)
+end
+
+-- suspects are up to 64 reservations of a partition that are to be asked about: the gate,
+-- "<execution>:<epoch>.<number>" and the gate whose word decides. Those of gates and ledgers that are gone are
+-- forgotten.
+function ledger.suspects(ctx)
+  local key, out = keys.reserved(ctx.r), {}
+  local list = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.t, 'LIMIT', '0', '64')
+  for i = 1, #list do
+    local name, id, number = string.match(list[i], '^([^ ]+) ([^:]+):(.*)$')
+    local v = redis.call('HMGET', keys.ledger(ctx.r, name, id), 'o:' .. number, 'b')
+    if v[1] and v[2] == redis.call('HGET', keys.gate(ctx.r, name), 'ct') then
+      out[#out + 1], out[#out + 2], out[#out + 3] = name, id .. ':' .. number, string.match(v[1], '^%d+ ([^ ]*) ')
+    else
+      redis.call('ZREM', key, list[i])
+    end
+  end
+  return out
+end
+
+-- vouch says that the lease of a reservation lasts.
+function ledger.vouch(ctx, member)
+  redis.call('ZADD', keys.reserved(ctx.r), 'XX', reply.int(ctx.now + ledger.vouched), member)
+end
