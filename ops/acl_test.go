@@ -342,7 +342,11 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 	case "fail":
 		return "", handler.Permanent(errors.New("broken"))
 	case "spend":
-		return in, task.Spend(ctx, "tokens", 1)
+		r, err := task.ReserveEstimate(ctx, "call", map[string]int64{"tokens": 1})
+		if err != nil {
+			return in, err
+		}
+		return in, errors.Join(task.Spend(ctx, "tokens", 1), r.Settle(ctx, map[string]int64{"tokens": 1}))
 	case "panic":
 		panic("broken")
 	case "cancel":
