@@ -131,7 +131,7 @@ func (w *env) bounded(image []saved, c call, line string) {
 var changing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{13,}|~[0-9a-f]{12}`)
 
 // varying is a value whose length depends on the partition that the scenario has.
-var varying = regexp.MustCompile(`\d\.[0-9a-f]{8}-|[bq]:`)
+var varying = regexp.MustCompile(`\d\.[0-9a-f]{8}-`)
 
 var plainNumber = regexp.MustCompile(`^\+?(\d{1,16})$`)
 

@@ -117,7 +117,7 @@ func replay(then ...string) []string {
 }
 
 // ownKey is every key there may be: all scenarios before this one ran on the same server.
-var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{(fp|b|q):\d+\}(:.*)?)$`)
+var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{(fp|g):\d+\}(:.*)?)$`)
 
 // damages are what the checker must notice, in the words of inflict, with names for the parts of the partition.
 var damages = map[string][]string{
