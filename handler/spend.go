@@ -227,7 +227,7 @@ type spend struct {
 	at      int               // the gate whose turn it is
 	sent    *admission.Usage  // the report to it that has not been answered
 	counted []admission.Usage // by the gates before it
-	deaf    int               // so many gates count no amounts
+	ignored int               // gates that count no amounts
 }
 
 // named reports whether a gate may count amounts: a limit of a key does not.
@@ -297,7 +297,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	}
 	switch {
 	case err == nil && !r.Applied && r.Verdict == codes.WithinBudget: // it counts no amounts
-		o.sent, o.deaf = nil, o.deaf+1
+		o.sent, o.ignored = nil, o.ignored+1
 		return false, nil
 	case err == nil && r.Applied:
 		o.counted, o.sent = append(o.counted, sent), nil
@@ -345,7 +345,7 @@ func strangers(err error, told map[string]int64) []string {
 
 // known takes a spend back if it has a dimension that no gate has counted.
 func (s *spending) known(ctx context.Context, o *spend) error {
-	if o.deaf == len(o.gates) {
+	if o.ignored == len(o.gates) {
 		s.task.uncounted(ctx, o.amounts)
 		return nil
 	}

@@ -18,9 +18,9 @@ type gateFacts struct {
 type labelled struct{ gate, label string }
 
 type gateFact struct {
-	parent string
-	deaf   bool
-	until  time.Time
+	parent  string
+	ignores bool
+	until   time.Time
 }
 
 // gateFactsFor is how long something is believed; maxGateFacts bounds how many gates are remembered.
@@ -29,13 +29,13 @@ const (
 	maxGateFacts = 4096
 )
 
-func (g *gateFacts) note(name, parent string, deaf bool) {
+func (g *gateFacts) note(name, parent string, ignores bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.by == nil || len(g.by) >= maxGateFacts {
 		g.by = map[string]gateFact{}
 	}
-	g.by[name] = gateFact{parent: parent, deaf: deaf, until: time.Now().Add(gateFactsFor)}
+	g.by[name] = gateFact{parent: parent, ignores: ignores, until: time.Now().Add(gateFactsFor)}
 }
 
 func (g *gateFacts) read(name string) (gateFact, bool) {
@@ -74,7 +74,7 @@ func (e *Engine) EstimateOf(gate, label string) map[string]int64 {
 // in the last ten seconds; else the gate is read. denied.NoGate.
 func (e *Engine) AboveGate(ctx context.Context, gate string) (parent string, counts bool, err error) {
 	if f, known := e.gateFacts.read(gate); known {
-		return f.parent, !f.deaf, nil
+		return f.parent, !f.ignores, nil
 	}
 	g, err := e.ReadGate(ctx, gate, 0, 0, 0)
 	if err != nil {

@@ -44,7 +44,7 @@ func (x Reservation) call(how string) wire.Reserve {
 
 // reserve is the call of all of them (lua/admission/ff_reserve.lua).
 func (e *Engine) reserve(ctx context.Context, q wire.Reserve) (wire.ReserveReply, bool, []Waiter, error) {
-	if f, known := e.gateFacts.read(q.Name); known && f.deaf && q.How == "reserve" {
+	if f, known := e.gateFacts.read(q.Name); known && f.ignores && q.How == "reserve" {
 		return wire.ReserveReply{Verdict: codes.WithinBudget, Parent: f.parent}, false, nil, nil
 	}
 	r, already, err := read[wire.ReserveReply](e.onGate(ctx, flowfabric.Gate(q.Name), false, q))

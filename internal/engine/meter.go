@@ -126,7 +126,7 @@ func reported(r wire.SpendReply, already bool) (admission.Reported, error) {
 }
 
 func (e *Engine) spending(ctx context.Context, q wire.Spend) (wire.SpendReply, bool, error) {
-	if f, known := e.gateFacts.read(q.Name); known && f.deaf && q.Sequence > 0 && q.How != "undo" {
+	if f, known := e.gateFacts.read(q.Name); known && f.ignores && q.Sequence > 0 && q.How != "undo" {
 		return wire.SpendReply{Verdict: codes.WithinBudget, Parent: f.parent}, false, nil
 	}
 	r, already, err := read[wire.SpendReply](e.onGate(ctx, flowfabric.Gate(q.Name), false, q))
