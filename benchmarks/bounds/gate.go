@@ -20,6 +20,7 @@ import (
 var gateCases = []boundCase{
 	{"gate of 64 dimensions", dimensions},
 	{"gate of 64 dimensions: 100 that it refused before", rooms},
+	{"gate of 64 dimensions: 100 that stand in its line", line},
 	{"gate with 1,000,000 starts in its window", window},
 	{"100 executions with 16 gates and 8 limits of keys", gates},
 	{"1,024 attachments", attachments},
@@ -109,6 +110,40 @@ func rooms(b *bench) {
 	_, _, err = b.e.AdjustUsage(b.ctx, name, back) // now there is room for each of them
 	b.no(err)
 	b.watch("", func() {
+		for range 20 {
+			r, err := b.e.Admit(b.ctx, name, engine.Waiter{Partition: 0, Route: 1}, 10*time.Second, true, refused)
+			b.no(err)
+			if r.Why != "" {
+				b.no(errors.New("there is no room: " + r.Why))
+			}
+		}
+	})
+}
+
+// line: those who stand in line are asked for, of whom each waits for other amounts, and all fit beside the first.
+func line(b *bench) {
+	name, refused := b.gates(1, 0)[0], b.holds(100)
+	holder := engine.Reservation{Gate: name, Execution: mint.ID(0), Epoch: 1, Number: 1, Amounts: map[string]int64{}}
+	for dim := range amounts() {
+		holder.Amounts[dim] = 1 << 40
+	}
+	_, _, err := b.e.Reserve(b.ctx, holder)
+	b.no(err)
+	for i, h := range refused {
+		over := amounts()
+		for dim := range over {
+			over[dim] += int64(1_000_000 + i)
+		}
+		r, _, err := b.e.Reserve(b.ctx, engine.Reservation{Gate: name, Execution: h.Execution, Epoch: h.Epoch, Number: 1,
+			Since: time.UnixMilli(int64(i + 1)), Amounts: over})
+		b.no(err)
+		if r.Applied {
+			b.no(errors.New("there was room"))
+		}
+	}
+	b.watch("", func() {
+		_, _, err := b.e.Unreserve(b.ctx, holder)
+		b.no(err)
 		for range 20 {
 			r, err := b.e.Admit(b.ctx, name, engine.Waiter{Partition: 0, Route: 1}, 10*time.Second, true, refused)
 			b.no(err)

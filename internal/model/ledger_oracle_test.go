@@ -84,8 +84,8 @@ func (b *gateTruth) lacking(amounts, others map[string]int64, back bool) string 
 	return ""
 }
 
-// first is who is first in line of those whom this period can serve. Who waits no more, or was not heard of for twice
-// as long as it pauses and a minute, leaves.
+// first is who is first in line of those whom this period can serve. Who has not asked for two minutes is passed over.
+// Who waits no more, or has not asked for twice as long as it pauses and a minute, leaves.
 func (b *gateTruth) first(now int64) (id string, amounts map[string]int64) {
 	if b.spec.Warn || b.stuck != b.stage() {
 		return "", nil
@@ -101,6 +101,10 @@ func (b *gateTruth) first(now int64) (id string, amounts map[string]int64) {
 			b.saw("left the line")
 			continue
 		}
+		if now-l.need.at > 120_000 {
+			b.saw("passed over")
+			continue
+		}
 		if b.lacking(l.need.amounts, nil, true) == "" {
 			return id, l.need.amounts
 		}
@@ -112,6 +116,11 @@ func (b *gateTruth) first(now int64) (id string, amounts map[string]int64) {
 // behind is the dimension in which amounts do not fit beside what the first in line waits for, "" if they do.
 func (b *gateTruth) behind(id string, amounts map[string]int64, now int64) string {
 	who, its := b.first(now)
+	return b.beside(who, its, id, amounts)
+}
+
+// beside is the dimension in which amounts do not fit beside those of the first in line.
+func (b *gateTruth) beside(who string, its map[string]int64, id string, amounts map[string]int64) string {
 	if who == "" || who == id {
 		return ""
 	}
@@ -120,6 +129,27 @@ func (b *gateTruth) behind(id string, amounts map[string]int64, now int64) strin
 		b.saw("fits beside the first in line")
 	}
 	return dim
+}
+
+// quit takes an execution that has ended out of line, unless one of a later epoch has asked.
+func (b *gateTruth) quit(n engine.News) bool {
+	if b == nil || n.What == engine.NewsAsked {
+		return false
+	}
+	id := n.Execution.String()
+	l := b.ledgers[id]
+	if l != nil && n.Epoch > 0 && l.newest > n.Epoch {
+		return false
+	}
+	if l != nil {
+		l.need = needTruth{}
+	}
+	_, stood := b.line[id]
+	delete(b.line, id)
+	if stood {
+		b.saw("ended and left the line")
+	}
+	return stood
 }
 
 // said is an answer that changes nothing.
@@ -222,7 +252,12 @@ func (b *gateTruth) setting(l *ledgerTruth, x engine.Reservation, now int64) (r 
 func (b *gateTruth) setAsideFor(l *ledgerTruth, x engine.Reservation, r admission.Reported, now int64) []string {
 	id, waited := x.Execution.String(), l.need.stage != ""
 	l.begin(b.period)
+	second := l.second()
+	if x.Epoch > l.newest {
+		second = l.newest
+	}
 	l.forgetBelow(b, x)
+	l.forgetOld(b, x.Epoch, second, now)
 	if x.Epoch > l.newest {
 		l.newest, l.last[x.Epoch], l.reply, l.undo = x.Epoch, 0, admission.Reported{}, nil
 	}
@@ -262,6 +297,21 @@ func (l *ledgerTruth) forgetBelow(b *gateTruth, x engine.Reservation) {
 	})
 }
 
+// forgetOld forgets how those ended whose epoch was neither of the newest two for ten minutes.
+func (l *ledgerTruth) forgetOld(b *gateTruth, newest, second uint64, now int64) {
+	if newest <= l.mark || now-l.marked < 600_000 {
+		return
+	}
+	l.low = max(l.low, min(l.mark, second))
+	l.mark, l.marked = newest, now
+	maps.DeleteFunc(l.over, func(at numbered, _ overTruth) bool {
+		if at.epoch < l.low {
+			b.saw("forgotten with its epoch")
+		}
+		return at.epoch < l.low
+	})
+}
+
 // end is a call that ends a reservation: letter is s, c or v.
 func (b *gateTruth) end(x engine.Reservation, letter string,
 	now int64) (r admission.Reported, wake []string, code string) {
@@ -279,6 +329,12 @@ func (b *gateTruth) end(x engine.Reservation, letter string,
 	f, done := l.over[at]
 	if !b.spec.CountsAmounts() && !held && !done {
 		return b.deaf(now), nil, ""
+	}
+	if !held && !done && x.Epoch < l.low {
+		b.saw("ended too late")
+		r = b.said(now)
+		r.Late = true
+		return r, b.at(now).freed(now), ""
 	}
 	if done && (letter != "s" || f.letter == "s" || f.letter == "r") {
 		b.saw("ended before")
@@ -319,6 +375,7 @@ func (b *gateTruth) end(x engine.Reservation, letter string,
 		}
 	}
 	l.forgetBelow(b, x)
+	l.forgetOld(b, l.newest, l.second(), now)
 	delete(l.open, at)
 	l.over[at] = overTruth{letter, period, used}
 	return r, b.freed(now), ""

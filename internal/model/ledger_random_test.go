@@ -34,8 +34,10 @@ func (x *meters) reserving(name string) {
 		x.suspects()
 	case n < 96:
 		x.admit(name, x.ids[x.r.IntN(len(x.ids))])
+	case n < 98:
+		x.grow(name)
 	default:
-		x.pass([]int64{1, 1000, 29_999, 30_001, 59_999, 60_000}[x.r.IntN(6)])
+		x.pass([]int64{1, 1000, 29_999, 30_001, 59_999, 60_000, 120_000, 120_001}[x.r.IntN(8)])
 	}
 }
 
@@ -72,9 +74,31 @@ func (x *meters) crowd(name string) {
 			x.reserveFor(name, x.ids[order[i]], map[string]int64{"tokens": int64(1 + room*share/100)})
 		}
 	}
+	if x.chance(10) {
+		x.pass(120_000 + int64(x.r.IntN(2)))
+	}
 	for range x.r.IntN(4) {
 		x.admit(name, x.ids[x.r.IntN(len(x.ids))])
 	}
+}
+
+// grow has an execution reserve under several leases, ten minutes apart or nearly so, and say what it used under the
+// first one at once, and again at last.
+func (x *meters) grow(name string) {
+	x.t.Helper()
+	id, first := x.ids[x.r.IntN(len(x.ids))], len(x.asked)
+	for n := range 4 {
+		x.epochs[id]++
+		x.reserveFor(name, id, map[string]int64{"tokens": int64(n)})
+		if len(x.asked) == first { // it was purged
+			return
+		}
+		if n == 0 {
+			x.settleOf(x.asked[first])
+		}
+		x.pass(600_000 - int64(x.r.IntN(2)))
+	}
+	x.settleOf(x.asked[first])
 }
 
 // refundCharged charges an open reservation, gives back what the execution used, and settles it late.
@@ -207,9 +231,14 @@ func (x *meters) sendReservation(q engine.Reservation) {
 // settleReserved settles a reservation, mostly an open one.
 func (x *meters) settleReserved() {
 	x.t.Helper()
-	if len(x.asked) > 0 {
-		x.settleOf(x.recent())
+	if len(x.asked) == 0 {
+		return
 	}
+	q := x.recent()
+	if x.chance(10) {
+		q = x.asked[x.r.IntN(len(x.asked))] // of an epoch long ago
+	}
+	x.settleOf(q)
 }
 
 // settleOf settles one with less than was reserved, all of it, or more.

@@ -65,6 +65,9 @@ type ledgerTruth struct {
 	need   needTruth        // what it waits for room for
 	open   map[numbered]openTruth
 	over   map[numbered]overTruth
+	low    uint64 // how those of older epochs ended is not known
+	mark   uint64 // the newest epoch at
+	marked int64  // this time
 }
 
 func newLedger() *ledgerTruth {
@@ -577,6 +580,9 @@ func (b *gateTruth) room(partition uint16, route uint64, holds []engine.Hold,
 	if short.Dimension != "" {
 		n, pause = 0, 30*time.Second
 	} else if v.spec.CountsAmounts() && !v.spec.Warn && v.stuck == v.stage() {
+		var who string
+		var its map[string]int64
+		looked := false
 		for i, h := range holds {
 			id := h.Execution.String()
 			l := v.ledgers[id]
@@ -584,14 +590,23 @@ func (b *gateTruth) room(partition uint16, route uint64, holds []engine.Hold,
 				continue
 			}
 			l.need.at = now
+			if !looked { // once for all of them
+				who, its = v.first(now)
+				looked = true
+			}
 			dim := v.lacking(l.need.amounts, nil, false)
-			if _, waits := v.line[id]; dim == "" && waits {
-				if dim = v.behind(id, l.need.amounts, now); dim != "" {
+			_, waits := v.line[id]
+			if dim == "" && waits {
+				if dim = v.beside(who, its, id, l.need.amounts); dim != "" {
 					b.saw("asked behind the first in line")
 				}
 			}
 			if dim != "" {
 				short.Dimension, short.Refused, n, pause = dim, int(l.need.amounts[dim]), i, l.need.patience()
+				if waits && v.lacking(l.need.amounts, nil, true) == "" && pause > time.Minute {
+					pause = time.Minute
+					b.saw("asks often enough to keep its place")
+				}
 				break
 			}
 		}

@@ -32,6 +32,7 @@ func TestMeters(t *testing.T) {
 		"SOFT_BREACH", "late", "purged", "replayed", "idempotency_conflict", "invalid_delta",
 		"gate_conflict", "woken", "refunded", "missed", "warned",
 		"reserve", "reserved", "reserved before", "not reserved", "stale_lease", "stands in line", "left the line",
+		"passed over", "ended and left the line", "forgotten with its epoch", "ended too late",
 		"waits behind the first in line", "asked behind the first in line", "fits beside the first in line",
 		"passes the line", "cannot be served", "nobody woken before the first in line", "settle reserved", "ended s",
 		"ended c", "ended v", "ended before", "ended after c", "ended after v", "ended without a reservation s",
@@ -555,6 +556,7 @@ func (x *meters) tell(news []engine.News) {
 			told[n.Gate] = b != nil
 			x.did["freed"] += bool01(got[i])
 		default:
+			back[n.Gate] = b.quit(n) || back[n.Gate]
 			ok := b.refund(n.Execution.String(), n.What, "me", n.Epoch, x.now)
 			x.same(fmt.Sprint(n, got[i]), fmt.Sprint(n, ok))
 			back[n.Gate] = back[n.Gate] || ok
@@ -567,7 +569,7 @@ func (x *meters) tell(news []engine.News) {
 			woken = x.truth[name].wake(x.now, woken)
 		}
 		if back[name] {
-			woken = append(woken, x.truth[name].freed(x.now)...)
+			woken = append(woken, x.truth[name].at(x.now).freed(x.now)...)
 		}
 	}
 	x.same(fmt.Sprint(x.woken(wake)), fmt.Sprint(woken))

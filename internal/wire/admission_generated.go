@@ -682,9 +682,11 @@ func (x *RemoveGateReply) Read(r *Reader) {
 // reservation is in several, "" = this one. below says that nobody asks any more about those before that number. A
 // lease that is not the newest, and a reservation that was given up, are refused. settle says what was used: what
 // is beyond the reservation counts, too. With full it is charged in full, because the gate whose word decides says
-// so. One that finds no reservation is charged; what was charged in full is corrected. release gives all of it
-// back, and no reservation of that number can be made any more. resolve decides what becomes of one whose lease is
-// over, and answers in settled: s settled, c charged in full, or v void, it was never made, and the amounts. label
+// so. One that finds no reservation is charged; what was charged in full is corrected. One of an epoch that for ten
+// minutes was neither of the newest two was perhaps settled before: it is answered as late, and nothing is charged
+// or given back. release gives all of it back, and no reservation of that number can be made any more. resolve
+// decides what becomes of one whose lease is over, and answers in settled: s settled, c charged in full, or v void,
+// it was never made, and the amounts; c without amounts of an epoch of which that is not known any more. label
 // names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
 // of ten of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts answers
 // applied 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as in
@@ -779,11 +781,11 @@ func (x *SetShareReply) Read(r *Reader) {
 // it did not start either. failed, cancelled and expired: it ended so, and what it reported in the current period
 // is given back, if the gate refunds that; asked: it is given back at an operator's word. Nothing is given back if
 // an attempt of a later epoch has reported; epoch 0 is any. Of what was purged nothing is given back: its ledger is
-// forgotten half an hour later, and it is no spender any more. held with a number is of a reservation. Without news
-// up to 64 reservations are answered that nobody has vouched for in a while, and the gate whose word decides
-// (ledger.suspects). The execution is "<partition>.<uuid>". An answer is + where something was freed or given back,
-// else =; a gate that is gone has nothing. Those who wait are answered, as many as there is room for, to be woken;
-// at most 256 for a meter.
+// forgotten half an hour later, and it is no spender any more. What ended so or was purged leaves the line, and
+// those behind it are woken. held with a number is of a reservation. Without news up to 64 reservations are
+// answered that nobody has vouched for in a while, and the gate whose word decides (ledger.suspects). The execution
+// is "<partition>.<uuid>". An answer is + where something was freed or given back, else =; a gate that is gone has
+// nothing. Those who wait are answered, as many as there is room for, to be woken; at most 256 for a meter.
 type SettleGates struct {
 	News []SettleGatesNew // 0..100
 }

@@ -8,10 +8,11 @@
 -- below says that nobody asks any more about those before that number. A lease that is not the newest, and a
 -- reservation that was given up, are refused. settle says what was used: what is beyond the reservation counts, too.
 -- With full it is charged in full, because the gate whose word decides says so. One that finds no reservation is
--- charged; what was charged in full is corrected. release gives all of it back, and no reservation of that number can
+-- charged; what was charged in full is corrected. One of an epoch that for ten minutes was neither of the newest two
+-- was perhaps settled before: it is answered as late, and nothing is charged or given back. release gives all of it back, and no reservation of that number can
 -- be made any more.
 -- resolve decides what becomes of one whose lease is over, and answers in settled: s settled, c charged in full, or v
--- void, it was never made, and the amounts.
+-- void, it was never made, and the amounts; c without amounts of an epoch of which that is not known any more.
 -- label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
 -- of ten of the last 64 did not pass, by dimension, as soon as there are eight.
 -- One that counts no amounts answers applied 0 and no breach, but ends what was reserved when it did. Breaches and
@@ -51,8 +52,8 @@ end
 
 -- ended answers the end of a reservation, and wakes those for whom there is room.
 function ff_reserve_do.ended(ctx, b, q, letter)
-  local done, breaches, verdict = ledger.close(ctx, b, q, letter, q.deltas.by)
-  local out = ledger.room(ctx, b, ledger.answer(ctx, b, q, verdict, true, false, breaches))
+  local done, breaches, verdict, late = ledger.close(ctx, b, q, letter, q.deltas.by)
+  local out = ledger.room(ctx, b, ledger.answer(ctx, b, q, verdict, true, late, breaches))
   out[#out + 1] = ''
   return done and { 1, 'OK', unpack(out) } or reply.already(unpack(out))
 end
@@ -77,7 +78,8 @@ function ff_reserve_do.release(ctx, b, q) return ff_reserve_do.ended(ctx, b, q, 
 function ff_reserve_do.resolve(ctx, b, q)
   local name = reply.int(q.epoch) .. '.' .. reply.int(q.number)
   local out = ff_reserve_do.ended(ctx, b, q, meter.ledger(ctx, b, q.id)['o:' .. name] and 'c' or 'v')
-  out[#out] = string.gsub(redis.call('HGET', keys.ledger(ctx.r, b.name, q.id), 'f:' .. name), '^(%l)%d+ ', '%1')
+  local how = redis.call('HGET', keys.ledger(ctx.r, b.name, q.id), 'f:' .. name)
+  out[#out] = how and string.gsub(how, '^(%l)%d+ ', '%1') or 'c'
   return out
 end
 

@@ -3,7 +3,7 @@
 -- cancelled and expired: it ended so, and what it reported in the current period is given back, if the gate refunds
 -- that; asked: it is given back at an operator's word. Nothing is given back if an attempt of a later epoch has
 -- reported; epoch 0 is any. Of what was purged nothing is given back: its ledger is forgotten half an hour later, and
--- it is no spender any more. held with a number is of a reservation. Without news up to 64 reservations are answered
+-- it is no spender any more. What ended so or was purged leaves the line, and those behind it are woken. held with a number is of a reservation. Without news up to 64 reservations are answered
 -- that nobody has vouched for in a while, and the gate whose word decides (ledger.suspects). The execution is
 -- "<partition>.<uuid>". An answer is + where something was freed or given back, else =; a gate that is gone has
 -- nothing. Those who wait are answered, as many as there is room for, to be woken; at most 256 for a meter.
@@ -16,9 +16,9 @@
 local ff_settle = {}
 
 -- hold settles the hold of an execution, and returns whether it was freed.
-function ff_settle.hold(ctx, x)
+function ff_settle.hold(ctx, b, x)
   if x.number > 0 then
-    ledger.vouch(ctx, x.name .. ' ' .. x.execution .. ':' .. reply.int(x.epoch) .. '.' .. reply.int(x.number))
+    ledger.vouch(ctx, b, x.name, x.execution, reply.int(x.epoch) .. '.' .. reply.int(x.number))
     return false
   end
   local hold, slots = x.execution .. ':' .. reply.int(x.epoch), keys.slots(ctx.r, x.name)
@@ -43,6 +43,7 @@ function ff_settle.refund(ctx, b, x)
 end
 
 ff_settle.holds = { held = true, gone = true, never = true }
+ff_settle.over = { failed = true, cancelled = true, expired = true, purged = true }
 
 local function ff_settle_gates(ctx, q)
   local out, known, order, waiters = { 1, 'OK', reply.int(#q.news) }, {}, {}, {}
@@ -50,8 +51,9 @@ local function ff_settle_gates(ctx, q)
     local x, done = q.news[i], false
     if known[x.name] == nil then known[x.name], order[#order + 1] = meter.read(ctx, x.name) or false, x.name end
     local b = known[x.name]
+    if b and ff_settle.over[x.what] and ledger.quit(ctx, b, x.execution, x.epoch) then b.freed = true end
     if ff_settle.holds[x.what] then
-      done = ff_settle.hold(ctx, x)
+      done = ff_settle.hold(ctx, b, x)
       if b and x.number == 0 then b.told = true end
     elseif x.what == 'purged' then
       meter.purged(ctx, x.name, x.execution)

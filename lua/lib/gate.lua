@@ -164,22 +164,35 @@ function gate.measure(ctx, route_id, text)
       (string.find(both, 'h', 1, true) and 'h' or '')
   end
   text = table.concat(list, ',')
-  if text ~= old and #text <= 8192 then redis.call('HSET', key, field, text) end
+  if text ~= old and #text <= 8192 then
+    redis.call('HSET', key, field, text)
+    ctx.cache.hearers = nil
+  end
 end
 
--- tell notes something for those gates of a route that measure what it concerns: a or h, or '' for all.
-local function tell(ctx, route_id, letter, text)
-  local gates = gate.of(ctx, route_id)
-  if gates == '' then return end
+-- hearers lists the gates of a route, and those above them, that measure a or h, or with '' all. It is put together once
+-- in a call.
+local function hearers(ctx, route_id, letter)
+  local key = letter .. route_id
+  ctx.cache.hearers = ctx.cache.hearers or {}
+  if ctx.cache.hearers[key] then return ctx.cache.hearers[key] end
+  local gates, names = gate.of(ctx, route_id), {}
+  ctx.cache.hearers[key] = names
+  if gates == '' then return names end
   local by = gate.measured(redis.call('HGET', keys.closings(ctx.r), 'm' .. route_id) or '') or {}
   for name in string.gmatch(gates, '[^,]+') do
     by[name] = by[name] or string.byte(name, 1) == 64 and 'h' or 'ah'
   end
-  local names = {}
   for name, letters in pairs(by) do -- those above them, too
     if string.find(letters, letter, 1, true) then names[#names + 1] = name end
   end
   table.sort(names)
+  return names
+end
+
+-- tell notes something for those gates of a route that measure what it concerns.
+local function tell(ctx, route_id, letter, text)
+  local names = hearers(ctx, route_id, letter)
   for i = 1, #names do gate.note(ctx, 'g', names[i] .. ' ' .. text) end
 end
 

@@ -2,6 +2,7 @@
 --   b when the gate was made   p the period of d:<dim>, what was used in it   x when it is forgotten
 --   e q e2 q2 the newest epochs and the numbers of their last reports   lt late reports   rp la the last report
 --   n what it waits for room for (meter.needs)
+--   k the oldest epoch whose reservations are known when they are over, the newest epoch at a time, and that time
 --   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
 --   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
 --   and the amounts; of s all that were told, also those that a strict gate does not count
@@ -13,6 +14,9 @@ local ledger = {}
 local most, day = 9007199254740991, 86400000
 
 ledger.vouched = 60000 -- ms that a reservation is good until it is asked about
+ledger.place = 120000 -- ms that a place in line counts after its execution has asked
+ledger.again = 60000 -- ms after which one in line asks again at the latest, if this period can serve it
+ledger.asked = 600000 -- ms that it is known how the reservations of an epoch ended that is not one of the newest two
 
 -- text writes amounts by dimension.
 function ledger.text(by)
@@ -29,8 +33,10 @@ function ledger.amounts(text)
   return by
 end
 
--- write puts fields into a ledger, takes some out, and adds what was used. It stays for a week, and longer than the
--- period.
+-- lasts is how long a ledger stays, ms: a week, and longer than the period.
+local function lasts(ctx, b) return math.max(meter.kept, meter.left(ctx, b) + day) end
+
+-- write puts fields into a ledger, takes some out, and adds what was used.
 function ledger.write(ctx, b, id, l, fields, gone, by)
   local key, r = keys.ledger(ctx.r, b.name, id), ctx.r
   if l.p and l.p ~= b.d.rc then -- what was counted in an earlier period is not taken back from what is now
@@ -51,7 +57,7 @@ function ledger.write(ctx, b, id, l, fields, gone, by)
   meter.some('HDEL', key, gone)
   meter.some('HSET', key, fields)
   local forget = tonumber(l.x or '')
-  redis.call('PEXPIRE', key, reply.int(forget and forget - ctx.now or math.max(meter.kept, meter.left(ctx, b) + day)))
+  redis.call('PEXPIRE', key, reply.int(forget and forget - ctx.now or lasts(ctx, b)))
   if not by or forget then return end
   redis.call('ZADD', keys.spenders(r, b.name), ctx.t, id)
   local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, b.name), '-inf', reply.int(ctx.now - meter.kept), 'LIMIT',
@@ -137,32 +143,53 @@ local function stand(ctx, b, q)
   if redis.call('ZCARD', key) > 8192 then redis.call('ZREMRANGEBYRANK', key, '8192', '-1') end
 end
 
--- lacking is the first dimension by name in which there is no room for amounts, beside others if there are; or, with
--- back, there is none in this period once everything that is reserved has been given back. nil: there is room.
-local function lacking(b, by, others, back)
+-- rooms is how much there is room for, of each dimension that has a limit; with back, once everything that is reserved
+-- in this period has been given back.
+local function rooms(b, back)
+  local free = {}
+  for field in pairs(b.d) do
+    if string.sub(field, 1, 2) == 'h:' then
+      local dim = string.sub(field, 3)
+      local hard = meter.hard(b, dim)
+      if hard > 0 then
+        free[dim] = hard - meter.count(b, dim) + (back and tonumber(b.d['v:' .. dim] or '0') or 0)
+      end
+    end
+  end
+  return free
+end
+
+-- beside is the room that others leave.
+local function beside(free, others)
+  local left = {}
+  for dim, n in pairs(free) do left[dim] = n - (others[dim] or 0) end
+  return left
+end
+
+-- lacking is the first dimension by name in which there is no room for amounts. nil: there is room.
+local function lacking(free, by)
   local found = nil
   for dim, n in pairs(by) do
-    local hard = meter.hard(b, dim)
-    local used = meter.count(b, dim) - (back and tonumber(b.d['v:' .. dim] or '0') or 0)
-    if hard > 0 and used + n + (others and others[dim] or 0) > hard and (not found or dim < found) then found = dim end
+    if free[dim] and n > free[dim] and (not found or dim < found) then found = dim end
   end
   return found
 end
 
--- first is who is first in line of those whom this period can serve, and what it waits for. Who does not wait any more,
--- or was not heard of for longer than it pauses, leaves the line.
+-- first is who is first in line of those whom this period can serve, and what it waits for. Who has not asked for a
+-- while is passed over until it asks again. Who does not wait any more, or has not asked for longer than it pauses,
+-- leaves the line.
 function ledger.first(ctx, b)
   if b.d.md == 'warn' or b.d.nd ~= meter.stage(b) then return nil end
-  local key = keys.line(ctx.r, b.name)
+  local key, free = keys.line(ctx.r, b.name), rooms(b, true)
   local list = redis.call('ZRANGE', key, '0', '63')
   for i = 1, #list do
     local l = redis.call('HMGET', keys.ledger(ctx.r, b.name, list[i]), 'b', 'n')
     local need = l[1] == b.d.ct and meter.needs(b, l[2] or nil)
     if not need or ctx.now - need.at > 2 * meter.patience(need) + ledger.vouched then
       redis.call('ZREM', key, list[i])
-    else
+    elseif ctx.now - need.at <= ledger.place then
       local by = ledger.amounts(need.amounts)
-      if not lacking(b, by, nil, true) then return list[i], by end
+      if not lacking(free, by) then return list[i], by end
     end
   end
   return nil
@@ -171,45 +198,95 @@ end
 -- behind is the first dimension by name in which amounts do not fit beside what the first in line waits for.
 local function behind(ctx, b, id, by)
   local who, its = ledger.first(ctx, b)
-  return who and who ~= id and lacking(b, by, its) or nil
+  return who and who ~= id and lacking(beside(rooms(b), its), by) or nil
+end
+
+-- tight tells whether there is no room for amounts, as text.
+local function tight(free, text)
+  for dim, n in string.gmatch(text, '([^,=]+)=(%d+)') do
+    if free[dim] and tonumber(n) > free[dim] then return true end
+  end
+  return false
+end
+
+-- pause is how long one waits that asked. One in line whom this period can serve asks often enough to keep its place.
+local function pause(b, need, by, stands)
+  local span = meter.patience(need)
+  return stands and not lacking(rooms(b, true), by) and math.min(span, ledger.again) or span
 end
 
 -- short finds the first of these holds whose execution was refused more than there is room for, or waits behind the
--- first in line: a dimension, the amount, how many are before it, and how long to wait. That it asked is noted.
+-- first in line: a dimension, the amount, how many are before it, and how long to wait. That it asked is noted. Who is
+-- first is looked up once.
 function ledger.short(ctx, b, list)
   if b.d.md == 'warn' or b.d.nd ~= meter.stage(b) then return nil end
+  local stage, line = meter.stage(b) .. ' ', keys.line(ctx.r, b.name)
+  local free, left, who, last = rooms(b), nil, nil, nil
   for i = 1, #list do
     local id = string.match(list[i], '^[^:]*')
     local key = keys.ledger(ctx.r, b.name, id)
     local l = redis.call('HMGET', key, 'b', 'n')
     local need = l[1] == b.d.ct and meter.needs(b, l[2] or nil)
     if need then
-      redis.call('HSET', key, 'n', table.concat({ meter.stage(b), reply.int(need.times), ctx.t, need.amounts }, ' '))
-      local by = ledger.amounts(need.amounts)
-      local dim = lacking(b, by) or redis.call('ZSCORE', keys.line(ctx.r, b.name), id) and behind(ctx, b, id, by)
-      if dim then return { dim = dim, amount = reply.int(by[dim]), first = i - 1, pause = meter.patience(need) } end
+      redis.call('HSET', key, 'n', stage .. reply.int(need.times) .. ' ' .. ctx.t .. ' ' .. need.amounts)
+      if not left then
+        local its
+        who, its = ledger.first(ctx, b)
+        left = its and beside(free, its) or free
+      end
+      if need.amounts ~= last and tight(left, need.amounts) then
+        local by, stands = ledger.amounts(need.amounts), redis.call('ZSCORE', line, id)
+        local dim = lacking(free, by) or stands and who ~= id and lacking(left, by)
+        if dim then
+          return { dim = dim, amount = reply.int(by[dim]), first = i - 1, pause = pause(b, need, by, stands) }
+        end
+      else
+        last = need.amounts -- there is room for them
+      end
     end
   end
   return nil
+end
+
+-- quit takes an execution that has ended out of line, unless an attempt of a later epoch has asked since; epoch 0 is
+-- any. It returns whether it stood there.
+function ledger.quit(ctx, b, id, epoch)
+  local key = keys.ledger(ctx.r, b.name, id)
+  local l = redis.call('HMGET', key, 'b', 'e')
+  if epoch > 0 and l[1] == b.d.ct and tonumber(l[2] or '0') > epoch then return false end
+  redis.call('HDEL', key, 'n')
+  return redis.call('ZREM', keys.line(ctx.r, b.name), id) == 1
 end
 
 -- woken takes up to 256 of those who wait for amounts of a gate, if there is room for the first in line.
 function ledger.woken(ctx, b, out)
   if meter.exhausted(b) then return out end
   local who, by = ledger.first(ctx, b)
-  if not who or not lacking(b, by) then meter.waiters(keys.amount_waiters(ctx.r, b.name), 256, out) end
+  if not who or not lacking(rooms(b), by) then meter.waiters(keys.amount_waiters(ctx.r, b.name), 256, out) end
   return out
 end
 
 -- room appends them to an answer.
 function ledger.room(ctx, b, out) return reply.add(out, ledger.woken(ctx, b, {})) end
 
--- over are the fields of reservations that are over, of which nobody asks any more: those of an epoch before a number.
-local function over(l, q)
-  local list = {}
+-- horizon reads the oldest epoch whose reservations are known when they are over, the newest at a time, and that time.
+local function horizon(l)
+  local low, newest, at = string.match(l.k or '', '^(%d+) (%d+) (%d+)$')
+  return tonumber(low or '0'), tonumber(newest or '0'), tonumber(at or '0')
+end
+
+-- over are the fields of reservations that are over, of which nobody asks any more: those of an epoch before a number,
+-- and those of all epochs that were neither of the newest two for ten minutes. It notes in fields which these are.
+local function over(ctx, l, q, fields, newest, second)
+  local list, old, low, before, at = {}, 0, horizon(l)
+  if newest > before and ctx.now - at >= ledger.asked then
+    old = math.max(low, math.min(before, second))
+    fields[#fields + 1], fields[#fields + 2] = 'k', reply.int(old) .. ' ' .. reply.int(newest) .. ' ' .. ctx.t
+  end
   for field in pairs(l) do
     local epoch, number = string.match(field, '^f:(%d+)%.(%d+)$')
-    if epoch and tonumber(epoch) == q.epoch and tonumber(number) < q.below then list[#list + 1] = field end
+    epoch = tonumber(epoch or '')
+    if epoch and (epoch < old or epoch == q.epoch and tonumber(number) < q.below) then list[#list + 1] = field end
   end
   return list
 end
@@ -256,10 +333,11 @@ function ledger.reserve(ctx, b, q)
     end
   end
   q.action = refused and meter.action(b, q, breaches) or b.d.hd
-  local out, fields, gone = ledger.answer(ctx, b, q, verdict, not refused, false, breaches), {}, over(l, q)
+  local out, fields = ledger.answer(ctx, b, q, verdict, not refused, false, breaches), {}
   meter.save(ctx, b)
   ledger.count(ctx, b, q, breaches, refused, not refused and q.deltas.by or nil)
   local e = tonumber(l.e or '0')
+  local gone = over(ctx, l, q, fields, q.epoch, q.epoch > e and e or tonumber(l.e2 or '0'))
   if q.epoch > e then
     local list = { 'e', reply.int(q.epoch), 'q', '0', 'e2', reply.int(e), 'q2', l.q or '0', 'rp', '', 'la', '' }
     for i = 1, #list do fields[#fields + 1] = list[i] end
@@ -312,11 +390,13 @@ local function more(deltas)
 end
 
 -- close ends a reservation: letter is s, settled with what was used, c, charged in full, or v, not made after all. What
--- was charged is corrected when what was used turns up. A settlement that finds no reservation is charged. It returns
--- whether something was done.
+-- was charged is corrected when what was used turns up. A settlement that finds no reservation is charged, but not one
+-- of an epoch of which it is not known any more what was settled: it may have been charged. It returns whether something
+-- was done, breaches, the verdict, and whether it is not known.
 function ledger.close(ctx, b, q, letter, used)
   local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
   local held, done = l['o:' .. name], l['f:' .. name]
+  if not held and not done and q.epoch < horizon(l) then return false, {}, 'OK', true end
   if done and (letter ~= 's' or string.find(done, '^[sr]')) then return false, {}, 'OK' end
   local period, rest = string.match(held or done and string.sub(done, 2) or b.d.rc .. ' ', '^(%d+).* ([^ ]*)$')
   local reserved = (held or done) and ledger.amounts(rest) or {}
@@ -334,9 +414,10 @@ function ledger.close(ctx, b, q, letter, used)
   for dim, n in pairs(held and period == b.d.rc and reserved or {}) do back[dim] = -n end
   meter.save(ctx, b)
   ledger.count(ctx, b, { id = q.id, sequence = 0, deltas = deltas }, breaches or {}, false, back)
-  local gone = over(l, q)
+  local fields = { 'f:' .. name, letter .. period .. ' ' .. told }
+  local gone = over(ctx, l, q, fields, tonumber(l.e or '0'), tonumber(l.e2 or '0'))
   gone[#gone + 1] = 'o:' .. name
-  ledger.write(ctx, b, q.id, l, { 'f:' .. name, letter .. period .. ' ' .. told }, gone, own)
+  ledger.write(ctx, b, q.id, l, fields, gone, own)
   redis.call('ZREM', keys.reserved(ctx.r), b.name .. ' ' .. q.id .. ':' .. name)
   return true, breaches or {}, verdict or 'OK'
 end
@@ -388,7 +469,10 @@ function ledger.suspects(ctx)
   return out
 end
 
--- vouch says that the lease of a reservation lasts.
-function ledger.vouch(ctx, member)
-  redis.call('ZADD', keys.reserved(ctx.r), 'XX', reply.int(ctx.now + ledger.vouched), member)
+-- vouch says that the lease of a reservation lasts, so that its ledger does.
+function ledger.vouch(ctx, b, name, id, number)
+  redis.call('ZADD', keys.reserved(ctx.r), 'XX', reply.int(ctx.now + ledger.vouched), name .. ' ' .. id .. ':' .. number)
+  local key = keys.ledger(ctx.r, name, id)
+  local l = b and redis.call('HMGET', key, 'o:' .. number, 'x') or {}
+  if l[1] and not l[2] then redis.call('PEXPIRE', key, reply.int(lasts(ctx, b))) end
 end
