@@ -134,8 +134,8 @@ func line(b *bench) {
 		for dim := range over {
 			over[dim] += int64(1_000_000 + i)
 		}
-		r, _, err := b.e.Reserve(b.ctx, engine.Reservation{Gate: name, Execution: h.Execution, Epoch: h.Epoch, Number: 1,
-			Since: time.UnixMilli(int64(i + 1)), Amounts: over})
+		r, _, err := b.e.Reserve(b.ctx, engine.Reservation{Gate: name, Execution: h.Execution, Epoch: h.Epoch,
+			Number: 1, Since: time.UnixMilli(int64(i + 1)), Amounts: over})
 		b.no(err)
 		if r.Applied {
 			b.no(errors.New("there was room"))

@@ -9,8 +9,8 @@
 -- reservation that was given up, are refused. settle says what was used: what is beyond the reservation counts, too.
 -- With full it is charged in full, because the gate whose word decides says so. One that finds no reservation is
 -- charged; what was charged in full is corrected. One of an epoch that for ten minutes was neither of the newest two
--- was perhaps settled before: it is answered as late, and nothing is charged or given back. release gives all of it back, and no reservation of that number can
--- be made any more.
+-- was perhaps settled before: it is answered as late, and nothing is charged or given back. release gives all of it
+-- back, and no reservation of that number can be made any more.
 -- resolve decides what becomes of one whose lease is over, and answers in settled: s settled, c charged in full, or v
 -- void, it was never made, and the amounts; c without amounts of an epoch of which that is not known any more.
 -- label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine

@@ -3,10 +3,11 @@
 -- cancelled and expired: it ended so, and what it reported in the current period is given back, if the gate refunds
 -- that; asked: it is given back at an operator's word. Nothing is given back if an attempt of a later epoch has
 -- reported; epoch 0 is any. Of what was purged nothing is given back: its ledger is forgotten half an hour later, and
--- it is no spender any more. What ended so or was purged leaves the line, and those behind it are woken. held with a number is of a reservation. Without news up to 64 reservations are answered
--- that nobody has vouched for in a while, and the gate whose word decides (ledger.suspects). The execution is
--- "<partition>.<uuid>". An answer is + where something was freed or given back, else =; a gate that is gone has
--- nothing. Those who wait are answered, as many as there is room for, to be woken; at most 256 for a meter.
+-- it is no spender any more. What ended so or was purged leaves the line, and those behind it are woken. held with a
+-- number is of a reservation. Without news up to 64 reservations are answered that nobody has vouched for in a while,
+-- and the gate whose word decides (ledger.suspects). The execution is "<partition>.<uuid>". An answer is + where
+-- something was freed or given back, else =; a gate that is gone has nothing. Those who wait are answered, as many as
+-- there is room for, to be woken; at most 256 for a meter.
 -- Flags:   allow-oom
 -- Go:      Engine.SettleGates
 -- Args:    protocol news:rows(0..100) {name:gate execution:ref epoch:n number:n

@@ -170,8 +170,8 @@ function gate.measure(ctx, route_id, text)
   end
 end
 
--- hearers lists the gates of a route, and those above them, that measure a or h, or with '' all. It is put together once
--- in a call.
+-- hearers lists the gates of a route, and those above them, that measure a or h, or with '' all. It is put together
+-- once in a call.
 local function hearers(ctx, route_id, letter)
   local key = letter .. route_id
   ctx.cache.hearers = ctx.cache.hearers or {}

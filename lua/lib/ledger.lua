@@ -391,8 +391,8 @@ end
 
 -- close ends a reservation: letter is s, settled with what was used, c, charged in full, or v, not made after all. What
 -- was charged is corrected when what was used turns up. A settlement that finds no reservation is charged, but not one
--- of an epoch of which it is not known any more what was settled: it may have been charged. It returns whether something
--- was done, breaches, the verdict, and whether it is not known.
+-- of an epoch of which it is not known any more what was settled: that may have been charged. It returns whether it did
+-- something, breaches, the verdict, and whether that is not known.
 function ledger.close(ctx, b, q, letter, used)
   local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
   local held, done = l['o:' .. name], l['f:' .. name]
@@ -471,7 +471,8 @@ end
 
 -- vouch says that the lease of a reservation lasts, so that its ledger does.
 function ledger.vouch(ctx, b, name, id, number)
-  redis.call('ZADD', keys.reserved(ctx.r), 'XX', reply.int(ctx.now + ledger.vouched), name .. ' ' .. id .. ':' .. number)
+  local member = name .. ' ' .. id .. ':' .. number
+  redis.call('ZADD', keys.reserved(ctx.r), 'XX', reply.int(ctx.now + ledger.vouched), member)
   local key = keys.ledger(ctx.r, name, id)
   local l = b and redis.call('HMGET', key, 'o:' .. number, 'x') or {}
   if l[1] and not l[2] then redis.call('PEXPIRE', key, reply.int(lasts(ctx, b))) end
