@@ -203,8 +203,10 @@ end
 
 -- tight tells whether there is no room for amounts, as text.
 local function tight(free, text)
-  for dim, n in string.gmatch(text, '([^,=]+)=(%d+)') do
-    if free[dim] and tonumber(n) > free[dim] then return true end
+  local number = tonumber
+  for dim, n in string.gmatch(text, '([^=]+)=(%d+),?') do
+    local room = free[dim]
+    if room and number(n) > room then return true end
   end
   return false
 end
