@@ -41,7 +41,7 @@ import (
 
 // paying calls the model payments times, each call at most maxTokens.
 var paying = handler.Define[job, answer]("crash-paying", handler.Retry(1000, time.Millisecond, 50*time.Millisecond),
-	handler.MaxReclaims(10_000))
+	handler.MaxReclaims(10_000), flowfabric.Retention(5*time.Minute))
 
 const payments, maxTokens = 10, 400
 
@@ -241,7 +241,10 @@ type treasury struct {
 	m    *paid
 	open []*client.Execution[answer]
 
-	made, kills, restarts, raises, reckoned int
+	made, kills, restarts, reckoned int
+	blows                           int // half seconds in which a wake may have died with a worker or the server
+	logged                          int // how many were made when it was told of last
+	raises                          int // for whoever raises
 }
 
 // chain are the gates, each under the next one.
@@ -269,7 +272,7 @@ func TestLedgerUnderFire(t *testing.T) {
 	t.Cleanup(c.Close)
 	f := &treasury{t: t, ctx: ctx, r: seeded(t), c: c, e: e, m: m, raw: rawClient(t, server.URL())}
 	for _, name := range slices.Backward(chain) {
-		f.raise(name)
+		f.raise(ctx, name, room)
 	}
 	workers := make([]*process, fleet)
 	hire := func(i int) {
@@ -278,8 +281,9 @@ func TestLedgerUnderFire(t *testing.T) {
 	for i := range workers {
 		hire(i)
 	}
-	stride, crashes := max(80, min(300, goal/20)), max(300, min(2000, goal/10))
+	stride, crashes := max(80, min(1000, goal/20)), max(300, min(5000, goal/10))
 	nextKill, nextCrash := stride, crashes
+	moved := testwait.Running(t)
 	f.until(goal, func(made int) {
 		for i, w := range workers {
 			select {
@@ -294,12 +298,19 @@ func TestLedgerUnderFire(t *testing.T) {
 			f.kills++
 			hire(i)
 			nextKill += stride
+			f.blows = 6
 		}
 		if made >= nextCrash {
 			server.Kill()
 			server.Restart()
 			f.restarts++
 			nextCrash += crashes
+			f.blows = 6
+		}
+		if made >= f.logged+10_000 {
+			f.logged = made
+			t.Logf("%d reservations in %s, %d kills, %d restarts, %d open", made, moved().Round(time.Second), f.kills,
+				f.restarts, len(f.open))
 		}
 	})
 	for _, w := range workers {
@@ -323,21 +334,23 @@ func startPaying(t *testing.T, url, model, name string) *process {
 // until submits work and makes room until enough was reserved and all work has ended, and strikes meanwhile.
 func (f *treasury) until(goal int, strike func(made int)) {
 	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	var raising sync.WaitGroup
+	chance := rand.New(rand.NewPCG(f.r.Uint64(), 0))
+	raising.Go(func() { f.makeRoom(ctx, chance) })
+	defer raising.Wait()
+	defer cancel()
 	again := time.NewTicker(25 * time.Millisecond)
 	defer again.Stop()
 	last, moved := int64(-1), testwait.Running(f.t)
 	for n := 0; f.made*payments < goal || len(f.open) > 0; n++ {
-		if f.made*payments < goal && len(f.open) < 96 {
+		if f.made*payments < goal && len(f.open) < 160 {
 			f.submit(32)
 		}
 		if n%20 == 19 {
 			f.collect()
 			_, _ = f.reckon() // the next one makes up for what fails
-		}
-		for _, name := range chain {
-			if f.r.IntN(4) == 0 {
-				f.raise(name)
-			}
+			f.reopen()
 		}
 		_, _, made := f.m.now()
 		strike(int(made))
@@ -381,17 +394,37 @@ func (f *treasury) collect() {
 	})
 }
 
+// room is the most that is made in a gate at once: about what the calls of all handlers need at the same time, so that
+// one of a few is refused. With less, most of the time is spent on asking again.
+const room = 48 * maxTokens
+
+// makeRoom raises limits until it is told to end, also while a worker or the server starts anew.
+func (f *treasury) makeRoom(ctx context.Context, r *rand.Rand) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			if i := r.IntN(2 * len(chain)); i < len(chain) {
+				f.raise(ctx, chain[i], 500+r.Int64N(room))
+			}
+		}
+	}
+}
+
 // raise makes a little room in a gate, if there is less. What the model had counted before is counted there.
-func (f *treasury) raise(name string) {
+func (f *treasury) raise(ctx context.Context, name string, room int64) {
 	f.t.Helper()
 	g := admission.Gate{Name: name, OnHard: admission.HardBlock}
 	if i := slices.Index(chain, name) + 1; i < len(chain) {
 		g.Parent = chain[i]
 	}
-	room, limit := 500+f.r.Int64N(16*maxTokens), int64(0)
-	for f.ctx.Err() == nil {
+	limit := int64(0)
+	for ctx.Err() == nil {
 		tokens, _, _ := f.m.now()
-		now, err := f.e.ReadGate(f.ctx, name, 0, 0, 0)
+		now, err := f.e.ReadGate(ctx, name, 0, 0, 0)
 		if err != nil && !errors.Is(err, flowfabric.ErrNotFound) {
 			continue // the server has just been killed
 		}
@@ -406,9 +439,9 @@ func (f *treasury) raise(name string) {
 		f.m.mu.Unlock()
 		g.Limits = map[string]admission.Limit{"tokens": {Hard: limit}}
 		room = 0
-		if _, _, wake, err := f.e.PutGate(f.ctx, g, now.Revision); err == nil {
+		if _, _, wake, err := f.e.PutGate(ctx, g, now.Revision); err == nil {
 			f.raises++
-			_ = admit.Wake(f.ctx, f.e, wake) // else they open by themselves
+			_ = admit.Wake(ctx, f.e, wake) // else they open by themselves
 			return
 		}
 	}
@@ -439,6 +472,24 @@ func (f *treasury) reckon() (ended int, failed error) {
 	}
 	f.reckoned += ended
 	return ended, failed
+}
+
+// reopen opens the queues that are closed after a blow, as if the half minute had passed after which they open by
+// themselves: whoever was to wake them may have died. Without a blow nobody helps them.
+func (f *treasury) reopen() {
+	if f.blows == 0 {
+		return
+	}
+	f.blows--
+	for _, p := range f.e.Gates(f.ctx) {
+		var closed []uint64
+		for _, c := range p.Closed {
+			closed = append(closed, c.Route.ID)
+		}
+		if len(closed) > 0 {
+			_, _ = f.e.OpenRoutes(f.ctx, p.Partition, closed) // else they open by themselves
+		}
+	}
 }
 
 // stuck tells what the first executions that have not ended are, and how the gates stand.
