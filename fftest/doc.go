@@ -39,8 +39,8 @@
 //
 // # Gates
 //
-// [Gates] makes gates and has the execution spend from them; [Report.Spent] says how much it did. Periods begin
-// anew in virtual time.
+// [Gates] makes gates and has the execution spend from them; [Report.Spent] says how much it did, and
+// [Report.Reservations] how those of [handler.Task.Reserve] ended. Periods begin anew in virtual time.
 //
 // # What goes wrong here as it does there
 //

@@ -11,7 +11,7 @@ import (
 
 // Gates is flowfabric.Gates for gates that need not be there: they are made in the store of the test first,
 // unless they are there as described. A gate that cannot be made ends the test. What the handler spends is in
-// [Report.Spent].
+// [Report.Spent], and what became of its reservations in [Report.Reservations].
 func Gates(gates ...admission.Gate) client.SubmitOption { return withGates(gates) }
 
 type withGates []admission.Gate
@@ -41,6 +41,7 @@ func (w *Env) makeGates(opts []client.SubmitOption) []client.SubmitOption {
 
 // spent collects what an execution has spent of its gates.
 func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
+	r.Reservations = x.env.journal.reservations(x.ID())
 	for _, g := range r.Snapshot.Route.Gates {
 		if _, _, limit := g.Limit(); limit {
 			continue

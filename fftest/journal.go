@@ -3,12 +3,14 @@ package fftest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // housekeeping are the writes at which a crash makes no difference to an execution: the worker dies without having
@@ -73,6 +75,7 @@ type journal struct {
 	events   []event
 	found    findings // of all runs of a Crashes, nil elsewhere
 	began    map[flowfabric.ExecutionID]int
+	reserved map[flowfabric.ExecutionID]map[string]int
 	weary    context.Context // ends when a handler was run too often
 	tire     context.CancelFunc
 	alive    *link         // of the worker that runs now, nil while none does
@@ -84,9 +87,26 @@ const maxRuns = 1000
 
 func newJournal(plan crash) *journal {
 	j := &journal{calls: map[string]int{}, plan: plan,
-		began: map[flowfabric.ExecutionID]int{}}
+		began: map[flowfabric.ExecutionID]int{}, reserved: map[flowfabric.ExecutionID]map[string]int{}}
 	j.weary, j.tire = context.WithCancel(context.Background())
 	return j
+}
+
+// reserves notes what became of a reservation.
+func (j *journal) reserves(id flowfabric.ExecutionID, what tasks.Reservation) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.reserved[id] == nil {
+		j.reserved[id] = map[string]int{}
+	}
+	j.reserved[id][string(what)]++
+}
+
+// reservations are how many reservations of an execution became what.
+func (j *journal) reservations(id flowfabric.ExecutionID) map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.reserved[id])
 }
 
 type eventKind uint8

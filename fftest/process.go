@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -84,6 +85,11 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 		}
 		p.link.journal.begin(p.link)
 		p.link.journal.begins(t.ID())
+		ctx = context.WithValue(ctx, tasks.ReservationWatch{}, func(what tasks.Reservation) {
+			if !p.dead.Load() {
+				p.link.journal.reserves(t.ID(), what)
+			}
+		})
 		return next(context.WithValue(ctx, runKey{}, handlerRun{p, t.ID()}), t)
 	}
 }

@@ -3,6 +3,7 @@ package fftest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,5 +126,51 @@ func TestCrashesOfSpends(t *testing.T) {
 		}, fftest.Gates(tokens(100, admission.HardFail, 0)))
 	if crashes < 6 {
 		t.Errorf("%d crashes", crashes)
+	}
+}
+
+// The report says what became of reservations, those of a killed worker too.
+func TestReportsReservations(t *testing.T) {
+	pay := func(ctx context.Context, task *handler.Task, end func(*handler.Reservation) error) error {
+		r, err := task.Reserve(ctx, map[string]int64{"tokens": 10})
+		if err != nil {
+			return err
+		}
+		return end(r)
+	}
+	r := fftest.Run(t, generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
+		settle := func(r *handler.Reservation) error { return r.Settle(ctx, map[string]int64{"tokens": 4}) }
+		release := func(r *handler.Reservation) error { return r.Release(ctx) }
+		forget := func(*handler.Reservation) error { return nil }
+		if err := errors.Join(pay(ctx, task, settle), pay(ctx, task, settle), pay(ctx, task, release),
+			pay(ctx, task, forget)); err != nil {
+			return 0, err
+		}
+		if err := pay(ctx, task, settle); !errors.Is(err, flowfabric.ErrOverBudget) {
+			t.Errorf("the last one: %v", err)
+		}
+		return n, nil
+	}, 1, fftest.Gates(tokens(18, admission.HardReject, 0)))
+	r.WantResult(1)
+	want := map[string]int{"made": 4, "refused": 1, "settled": 2, "released": 1, "forgotten": 1}
+	if !maps.Equal(r.Reservations, want) || r.Spent["b"]["tokens"] != 18 {
+		t.Errorf("reservations %v, spent %v", r.Reservations, r.Spent)
+	}
+	died := false
+	fftest.Crashes(t, generate, func(*fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
+		return func(ctx context.Context, task *handler.Task, n int) (int, error) {
+			return handler.Step(ctx, task, "generate", func(ctx context.Context) (int, error) {
+				return n, pay(ctx, task, func(r *handler.Reservation) error { return r.Settle(ctx, nil) })
+			})
+		}
+	}, 2, func(r *fftest.Report[int]) {
+		x := r.Reservations
+		if x["settled"] < 1 || x["made"] < x["settled"] || x["made"] > 2 || r.Crash == "" && x["made"] != 1 {
+			t.Errorf("worker %s: reservations %v", r.Crash, x)
+		}
+		died = died || x["made"] > x["settled"]
+	}, fftest.Gates(tokens(100, admission.HardFail, 0)))
+	if !died {
+		t.Error("no worker died with a reservation")
 	}
 }

@@ -32,6 +32,7 @@ type Reservation struct {
 type reservations struct {
 	last uint64 // number of the newest one
 	open []*Reservation
+	told func(tasks.Reservation) // of what becomes of them, too; may be nil
 }
 
 // below is the lowest number of a reservation that may still be asked about.
@@ -137,6 +138,9 @@ func (t *Task) reserved(ctx context.Context, x ledger.Entry) (_ *Reservation, er
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("reserve: %w", context.Cause(ctx))
 	}
+	if watch, ok := ctx.Value(tasks.ReservationWatch{}).(func(tasks.Reservation)); ok {
+		s.reserved.told = watch
+	}
 	_ = s.again(ctx) // what is left is settled when the handler returns
 	over, err := t.reserve(ctx, &r.entry)
 	if over != nil {
@@ -202,10 +206,13 @@ func (r *Reservation) held() bool {
 
 func (r *Reservation) all() []*ledger.Entry { return append([]*ledger.Entry{&r.entry}, r.rest...) }
 
-// reservation says what became of a reservation.
+// reservation says what became of a reservation. Its caller has the turn.
 func (t *Task) reservation(what tasks.Reservation) {
 	if t.cfg.OnReservation != nil {
 		t.cfg.OnReservation(what)
+	}
+	if told := t.spending.reserved.told; told != nil {
+		told(what)
 	}
 }
 
@@ -228,13 +235,15 @@ func (r *Reservation) Settle(ctx context.Context, used map[string]int64) (err er
 		return fmt.Errorf("settle: %w", err)
 	}
 	return r.end(ctx, "settle", func(ctx context.Context) error {
-		if r.used == nil {
-			if r.used = maps.Clone(used); r.used == nil {
-				r.used = map[string]int64{}
-			}
-			r.task.reservation(tasks.ReservationSettled)
+		if r.used != nil {
+			return r.settle(ctx)
 		}
-		return r.settle(ctx)
+		if r.used = maps.Clone(used); r.used == nil {
+			r.used = map[string]int64{}
+		}
+		err := r.settle(ctx)
+		r.task.reservation(tasks.ReservationSettled) // by the task, if not yet
+		return err
 	})
 }
 

@@ -117,6 +117,10 @@ const (
 	ReservationForgotten Reservation = "forgotten"
 )
 
+// ReservationWatch is the key of a context under which a run is told what becomes of its reservations, as
+// Config.OnReservation is: a func(Reservation), which is found when something is reserved.
+type ReservationWatch struct{}
+
 // Worker is what a worker has for batch handlers.
 type Worker struct {
 	// Draining is closed when the worker takes no more work.
