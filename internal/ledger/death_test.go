@@ -275,51 +275,56 @@ func (c deaths) live(w *world, names map[string]string, d *dying) (tokens int64,
 // without having heard of it; and so does the one that ends what it has left. Afterwards all gates agree, nothing is
 // reserved, what was called is counted, and nothing is counted that was given back.
 func TestDeathAtEveryCall(t *testing.T) {
-	w := newWorld(t)
-	run := func(c deaths, at, reckonAt int, executed bool) (calls, reckoned int) {
-		t.Helper()
-		names := w.gates(c.shape.gates...)
-		if c.known {
-			plain := deaths{shape: c.shape, release: true}
-			if _, said := plain.live(w, names, &dying{Engine: w.e}); !said {
-				t.Fatal("it could not be given back")
-			}
-		}
-		d := &dying{Engine: w.e, at: at, executed: c.executed, survives: c.survives}
-		tokens, said := c.live(w, names, d)
-		reckoned = w.reckon(slices.Sorted(maps.Values(names)), reckonAt, executed)
-		switch used := w.used(names); {
-		case said && used != tokens:
-			t.Errorf("%d are used, want %d", used, tokens)
-		case used != tokens && used != upTo && used != 0, used < tokens:
-			t.Errorf("%d are used of %d, the call used %d", used, upTo, tokens)
-		}
-		if t.Failed() {
-			t.Fatalf("%s: lost at call %d, at call %d of the reckoning, executed=%t", c, at, reckonAt, executed)
-		}
-		return d.calls, reckoned
-	}
 	cases := 0
 	for _, s := range shapes() {
-		for bits := range 32 {
-			c := deaths{s, bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0, bits&16 > 0}
-			if c.once && !c.survives || c.known && !s.deep {
-				continue
-			}
-			calls, _ := run(c, 0, 0, false)
-			if calls < 6 {
-				t.Fatalf("%s: only %d calls: nothing was proved", c, calls)
-			}
-			for at := 1; at <= calls; at++ {
-				_, reckoned := run(c, at, 0, false)
-				cases++
-				for n := 1; n <= reckoned && s.deep && bits&^8 == 0; n++ { // and who ends it dies, too
-					run(c, at, n, false)
-					run(c, at, n, true)
-					cases += 2
+		t.Run(s.name, func(t *testing.T) { // on a server of its own: what is left of others costs time
+			w := newWorld(t)
+			for bits := range 32 {
+				c := deaths{s, bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0, bits&16 > 0}
+				if c.once && !c.survives || c.known && !s.deep {
+					continue
+				}
+				calls, _ := w.die(c, 0, 0, false)
+				if calls < 6 {
+					t.Fatalf("%s: only %d calls: nothing was proved", c, calls)
+				}
+				for at := 1; at <= calls; at++ {
+					_, reckoned := w.die(c, at, 0, false)
+					cases++
+					for n := 1; n <= reckoned && s.deep && bits&^8 == 0; n++ { // and who ends it dies, too
+						w.die(c, at, n, false)
+						w.die(c, at, n, true)
+						cases += 2
+					}
 				}
 			}
-		}
+		})
 	}
 	t.Logf("%d cases", cases)
+}
+
+// die runs a case whose call number at is lost, and the call number reckonAt of who ends what is left. It returns how
+// many calls both made.
+func (w *world) die(c deaths, at, reckonAt int, executed bool) (calls, reckoned int) {
+	w.Helper()
+	names := w.gates(c.shape.gates...)
+	if c.known {
+		plain := deaths{shape: c.shape, release: true}
+		if _, said := plain.live(w, names, &dying{Engine: w.e}); !said {
+			w.Fatal("it could not be given back")
+		}
+	}
+	d := &dying{Engine: w.e, at: at, executed: c.executed, survives: c.survives}
+	tokens, said := c.live(w, names, d)
+	reckoned = w.reckon(slices.Sorted(maps.Values(names)), reckonAt, executed)
+	switch used := w.used(names); {
+	case said && used != tokens:
+		w.Errorf("%d are used, want %d", used, tokens)
+	case used != tokens && used != upTo && used != 0, used < tokens:
+		w.Errorf("%d are used of %d, the call used %d", used, upTo, tokens)
+	}
+	if w.Failed() {
+		w.Fatalf("%s: lost at call %d, at call %d of the reckoning, executed=%t", c, at, reckonAt, executed)
+	}
+	return d.calls, reckoned
 }
