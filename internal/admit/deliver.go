@@ -162,8 +162,9 @@ func wake(ctx context.Context, w Waker, waiters []engine.Waiter) (idle int, err 
 	return idle, err
 }
 
-// Wake opens the routes that a change of a gate returned: there may be room for what waits there. An
-// error leaves some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
+// Wake opens the routes that a change of a gate returned: there may be room for what waits there. An error leaves some
+// closed; they open by themselves, after 30 s, or up to an hour where a window is full, or for amounts that were refused
+// again and again.
 func Wake(ctx context.Context, w Waker, waiters []engine.Waiter) error {
 	_, err := wake(ctx, w, waiters)
 	return err
