@@ -28,6 +28,7 @@ type admitter interface {
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
 	AdjustUsage(ctx context.Context, name string,
 		by map[string]int64) (used map[string]int64, wake []engine.Waiter, err error)
+	RaiseLimits(ctx context.Context, x engine.Raise) (raised map[string]int64, wake []engine.Waiter, err error)
 	ResetUsage(ctx context.Context, name string,
 		move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
 	SettleGates(ctx context.Context, news []engine.News) (done []bool, wake []engine.Waiter, err error)

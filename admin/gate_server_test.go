@@ -472,6 +472,10 @@ func TestWaking(t *testing.T) {
 					flowfabric.Reason("typo"))
 				return err
 			},
+			"raise": func() error {
+				_, err := admin.New(c).RaiseLimits(ctx, "acme", map[string]int64{"tokens": 3}, flowfabric.ExecutionID{})
+				return err
+			},
 			"reset":  func() error { _, _, err := admin.New(c).ResetUsage(ctx, "acme", false); return err },
 			"refund": func() error { _, err := admin.New(c).RefundUsage(ctx, "acme", spender); return err },
 		} {

@@ -120,9 +120,9 @@ func validateGate(g admission.Gate) error {
 	switch reset := time.Duration(g.Reset); {
 	case len(g.Scope) > maxScope:
 		return bad("scope has %d bytes, want at most %d", len(g.Scope), maxScope)
-	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock},
-		g.OnHard):
-		return bad("action on a hard limit is %.40q, want reject, fail or block", g.OnHard)
+	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock,
+		admission.HardAsk}, g.OnHard):
+		return bad("action on a hard limit is %.40q, want reject, fail, block or ask", g.OnHard)
 	case g.Reset != 0 && (reset < time.Second || reset > maxReset || reset%time.Millisecond != 0):
 		return bad("reset %s, want 0 or whole milliseconds of 1s..10 years", g.Reset)
 	case len(g.Limits) > maxDimensions:
@@ -319,6 +319,37 @@ func (a *Admin) AdjustUsage(ctx context.Context, name string, amounts map[string
 		a.wake(ctx, "adjustment of "+name, wake)
 	}
 	return used, about("adjust", "gate", name, err)
+}
+
+// RaiseLimits lifts hard limits of a gate for the period that goes on, by amounts of 0..2^53-1, and returns by how much
+// they are higher now. A dimension without a hard limit stays as it is. What waits and fits goes on. The next period
+// begins with the limits that the gate has; [Admin.PutGate] changes those.
+//
+// With an execution the limits are higher for that one alone: it gets an allowance, on top of what it may have, and the
+// amounts that are returned are what it has then. When a reservation or a report of it would be refused, or had to wait
+// in line, the limit is raised by exactly what is lacking, out of the allowance, so that nobody else has more or less
+// room. What is left is gone with the period. It waits in its queue until those before it have gone on, as ever. The
+// zero id is for everybody.
+//
+// The gate's audit log keeps who and why; the reason has at most 256 bytes. It is no idempotent call: after
+// ErrTransport look before you repeat it. Errors: flowfabric.ErrInvalidInput for amounts, also if a limit would pass
+// 2^53-1, names and reasons; ErrNotFound.
+func (a *Admin) RaiseLimits(ctx context.Context, name string, by map[string]int64, execution flowfabric.ExecutionID,
+	opts ...flowfabric.ActOption) (raised map[string]int64, err error) {
+	act, err := a.act(opts)
+	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("gate", name), validateAmounts(by, 0),
+		validateText("reason", act.Reason), err))
+	var wake []engine.Waiter
+	if err == nil {
+		details := amountWords(by)
+		if !execution.IsZero() {
+			details = append(details, execution.String())
+		}
+		raised, wake, err = a.store.RaiseLimits(act.Noted(ctx, "raise", "gate", name, details...),
+			engine.Raise{Gate: name, Execution: execution, By: by})
+		a.wake(ctx, "raise of "+name, wake)
+	}
+	return raised, about("raise", "gate", name, err)
 }
 
 func validateText(field, text string) error {

@@ -60,6 +60,10 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				_, err := a.AdjustUsage(ctx, name, map[string]int64{"tokens": 5}, anna, why)
 				return err
 			}},
+			{"raise gate llm (tokens +5)", func() error {
+				_, err := a.RaiseLimits(ctx, name, map[string]int64{"tokens": 5}, flowfabric.ExecutionID{}, anna, why)
+				return err
+			}},
 			{"attach scope everywhere (gate llm)", func() error {
 				return a.AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{flowfabric.Gate(name)}, anna, why)
 			}},

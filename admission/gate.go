@@ -28,7 +28,7 @@ type Gate struct {
 	// a period, whole ms from 1 s to 10 years; 0 never resets
 	Reset flowfabric.Millis `json:"reset_ms,omitzero" jsonschema:"a period, 1000..ten years; 0 never resets"`
 	// OnHard is what happens to an execution whose spend is refused. "" is HardReject.
-	OnHard HardAction `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail or block"`
+	OnHard HardAction `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail, block or ask"`
 	// it only warns: counts what passes a hard limit instead of refusing it, and blocks nothing
 	Warn bool `json:"warn,omitempty" jsonschema:"it only warns: counts what passes a hard limit, and blocks nothing"`
 	// WarnSoft writes the crossing of a soft limit into the gate's audit log, once per period and dimension.
@@ -77,6 +77,11 @@ const (
 	// attempt, when the gate has room for all of the refused spend, begins its next period, or has other limits.
 	// Work behind it in its queue waits with it. A single spend that is above the limit fails it, as with HardFail.
 	HardBlock HardAction = "block"
+	// HardAsk ends the handler's context and asks a person, in the approvals of operators. The execution is suspended;
+	// it keeps its steps, and uses no retry. An approval raises the limits for the period that goes on, or for this
+	// execution alone, and the handler runs again; a rejection gives the handler the error, as HardReject does. Work
+	// starts also while a limit is reached, since nobody would ask otherwise.
+	HardAsk HardAction = "ask"
 )
 
 // GateRecord is the state of a gate, as it was read.
@@ -104,10 +109,14 @@ type GateRecord struct {
 	Refused map[string]int64 `json:"refused,omitempty" jsonschema:"in this period, by dimension with a limit: what was to be counted, and did not fit"`
 	// Raised is by how much hard limits are higher in this period.
 	Raised map[string]int64 `json:"raised,omitempty" jsonschema:"by how much hard limits are higher in this period"`
+	// Hours is what was used in each of the last 24 hours and in this one, by dimension, whatever the period: 25
+	// numbers, the oldest first. Hours begin at whole hours of UTC. What is given back counts against the hour in which
+	// it is, at most to 0; what operators correct is not in it. Not in lists.
+	Hours map[string][]int64 `json:"hours,omitempty" jsonschema:"used in each of the last 24 hours of UTC and in this one, by dimension: 25 numbers, the oldest first; not in lists"`
 	// Headroom is how much is left until the hard limit, 0 or more, by dimension that has one.
 	Headroom map[string]int64 `json:"headroom,omitempty" jsonschema:"until the hard limit, by dimension that has one"`
 	// Exhausted are the dimensions whose hard limit is reached, sorted: work that names the gate waits while there are
-	// any, unless it only warns.
+	// any, unless it only warns, or asks (HardAsk).
 	Exhausted []string `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
 	// EmptyAt is when the first hard limit is reached if the use of this period goes on as it was so far; zero: not
 	// before the period ends.

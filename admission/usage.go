@@ -17,22 +17,20 @@ type Usage struct {
 
 // Reported answers a report of usage.
 type Reported struct {
-	Verdict Verdict `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
-	Applied bool    `json:"counted"` // the report was
+	// "OK": counted, and no limit is passed; "SOFT_BREACH": counted, and above a soft limit; "HARD_BREACH": it would
+	// pass a hard limit, and is counted only if the gate warns
+	Verdict string `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
+	Applied bool   `json:"counted"` // the report was
 	// the reporter's lease is not the execution's newest; it was counted all the same
 	Late     bool `json:"late" jsonschema:"the execution is another worker's by now; it was counted all the same"`
 	Replayed bool `json:"repeated" jsonschema:"this is the answer of the first time"`
 	// the gate's OnHard; HardFail instead of HardBlock for what is above a limit, so that no period has room for it
-	Action   HardAction        `json:"action,omitempty" jsonschema:"what the gate wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
+	Action   HardAction        `json:"action,omitempty" jsonschema:"what the gate wants done about a hard breach: reject (the worker decides), fail, block (release it), ask (a person for more), warn"`
 	Left     flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
 	Period   uint64            `json:"period"`
 	Parent   string            `json:"parent,omitempty" jsonschema:"the gate above it"`
 	Breaches []Breach          `json:"breaches,omitempty"`
 }
-
-// Verdict is the answer of a gate to a report: "OK", counted, and no limit is passed; "SOFT_BREACH", counted, and
-// above a soft limit; "HARD_BREACH", it would pass a hard limit, and is counted only if the gate warns.
-type Verdict string
 
 // Breach is one limit that a report passes, or would.
 type Breach struct {

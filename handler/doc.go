@@ -39,8 +39,9 @@
 //	cancelled, deadline     abandon: the server has decided or will; nothing to settle
 //	ctx ended: timeout      fail, category attempt_timeout
 //	ctx ended: over budget  with HardFail fail, category budget_exceeded, no retry; with HardBlock it goes back to its
-//	                        queue, no attempt consumed, until there may be room; whatever was returned. With HardReject the
-//	                        context goes on, and an error that wraps ErrOverBudget is fail, category budget_exceeded
+//	                        queue, no attempt consumed, until there may be room; with HardAsk it is suspended until
+//	                        a person has answered; whatever was returned. With HardReject the context goes on, and an
+//	                        error that wraps ErrOverBudget is fail, category budget_exceeded
 //
 // # What a call may cost
 //

@@ -142,10 +142,13 @@ func (t *Task) reserved(ctx context.Context, x ledger.Entry) (_ *Reservation, er
 		s.reserved.told = watch
 	}
 	_ = s.again(ctx) // what is left is settled when the handler returns
-	over, err := t.reserve(ctx, &r.entry)
-	if over != nil {
+	for again := true; again && err == nil; {
+		var over *OverBudgetError
+		if over, err = t.reserve(ctx, &r.entry); over == nil {
+			break
+		}
 		t.reservation(tasks.ReservationRefused)
-		err = t.over(ctx, over)
+		again, err = t.over(ctx, over)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reserve: %w", err)

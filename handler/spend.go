@@ -37,6 +37,8 @@ type OverBudgetError struct {
 	Action   admission.HardAction // what the gate wants done about it
 	Left     time.Duration        // of the period; 0 = it does not end
 	Amounts  map[string]int64     // what was to be spent
+
+	wait string // with HardAsk: that a person is to answer
 }
 
 // Error names the gate, and for each dimension what was asked, what was used before, and the limit.
@@ -81,8 +83,12 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // error as the cause, and whatever it returns, the execution fails for good with that category; with block its
 // context ends in the same way, and it goes back into its queue, which is closed until the gate has more room (its
 // next period, a higher limit, something given back), at most 30 s; then it runs again, as the same attempt. What no
-// period has room for fails as with fail. Frames, steps and earlier spends are kept. A gate that only warns refuses
-// nothing; that, and the crossing of a soft limit, is logged.
+// period has room for fails as with fail. With ask its context ends in the same way, and the execution is suspended
+// with a question to a person, as [Task.Ask] does: an approval raises the limits, once, by what is lacking, when the
+// handler runs again and is refused the same; the answer "alone" does so for this execution alone; any other answer
+// makes the same refusal, from the same gate and of the same amounts, the handler's to decide, in all later runs.
+// What is refused after an approval is asked anew. In a batch the handler decides. Frames, steps and earlier spends
+// are kept. A gate that only warns refuses nothing; that, and the crossing of a soft limit, is logged.
 //
 // Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the gate
 // marks them as late then. They are counted once, however often the report must be sent.
@@ -274,7 +280,8 @@ func (s *spending) settle(ctx context.Context) error {
 	return s.known(ctx, o)
 }
 
-// report tells the gate whose turn it is. again: it does not know all dimensions, and is to be told of the others.
+// report tells the gate whose turn it is. again: it does not know all dimensions, and is to be told of the others; or a
+// person has granted more.
 func (s *spending) report(ctx context.Context, o *spend) (again bool, err error) {
 	name := o.gates[o.at]
 	if o.sent == nil {
@@ -306,8 +313,12 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	case err == nil:
 		o.sent = nil
 		s.undo(ctx, o)
-		return false, s.task.over(ctx, &OverBudgetError{Gate: name, Breaches: hard(r.Breaches), Action: r.Action,
+		again, err := s.task.over(ctx, &OverBudgetError{Gate: name, Breaches: hard(r.Breaches), Action: r.Action,
 			Left: time.Duration(r.Left), Amounts: sent.Amounts})
+		if again {
+			o.at, o.ignored = 0, 0 // those before it have taken it back
+		}
+		return again, err
 	case errors.Is(err, denied.Dimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {
@@ -398,10 +409,17 @@ type stop struct {
 	at  time.Time
 }
 
-// over does what the gate wants: it ends the handler's context, unless the handler is to decide.
-func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
-	if e.Action != admission.HardFail && e.Action != admission.HardBlock {
-		return e
+// over does what the gate wants: it ends the handler's context, unless the handler is to decide. again: a person has
+// granted more, so the gate has room now. Its caller has the turn.
+func (t *Task) over(ctx context.Context, e *OverBudgetError) (again bool, err error) {
+	switch e.Action {
+	case admission.HardFail, admission.HardBlock:
+	case admission.HardAsk:
+		if answered, err := t.granted(ctx, e); answered {
+			return err == nil, err
+		}
+	default:
+		return false, e
 	}
 	t.mu.Lock()
 	first := t.stopped == nil
@@ -410,14 +428,14 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	}
 	t.mu.Unlock()
 	if !first {
-		return e
+		return false, e
 	}
 	t.Logger().WarnContext(ctx, "flowfabric: the execution is over budget; its handler is stopped", "gate",
 		e.Gate, "action", string(e.Action), "error", e.Error())
 	if t.cfg.Cancel != nil {
 		t.cfg.Cancel(e)
 	}
-	return e
+	return false, e
 }
 
 // charged makes sure that what the handler has spent is reported, and replaces the outcome if a gate has stopped it.
@@ -441,8 +459,11 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if stopped == nil || out.Kind == codes.OutcomeAbandon {
 		return out
 	}
-	if stopped.err.Action == admission.HardFail {
+	switch stopped.err.Action {
+	case admission.HardFail:
 		return failed(causes.OverBudget, Permanent(stopped.err))
+	case admission.HardAsk:
+		return t.asksForMore(stopped.err)
 	}
 	pause := blockedAtMost
 	if left := stopped.err.Left; left > 0 {

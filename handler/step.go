@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 const (
@@ -90,7 +92,7 @@ func (t *Task) unusedSteps() []string {
 	defer t.mu.Unlock()
 	var unused []string
 	for name := range t.steps {
-		if _, ok := t.asked[name]; !ok {
+		if _, ok := t.asked[name]; !ok && !strings.HasPrefix(name, raised+waitwords.OverBudget) {
 			unused = append(unused, name)
 		}
 	}

@@ -146,6 +146,28 @@ func (c *call) adjustUsage() error {
 	return c.answerJSON(http.StatusOK, apiv1.Used{Used: used})
 }
 
+type raiseBody struct {
+	Amounts   map[string]int64 `json:"amounts" jsonschema:"by dimension, 0 or more: by how much hard limits are higher in this period. A repeat raises again"`
+	Execution string           `json:"execution,omitempty" jsonschema:"the only one that may pass the limits; absent: the limits are higher for all"`
+	Reason    string           `json:"reason,omitempty" jsonschema:"at most 256 bytes"`
+}
+
+func (c *call) raiseLimits() error {
+	var b raiseBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	var execution flowfabric.ExecutionID
+	if b.Execution != "" {
+		var err error
+		if execution, err = flowfabric.ParseExecutionID(b.Execution); err != nil {
+			return invalid("/execution", "%.80q is not an execution id", b.Execution)
+		}
+	}
+	raised, err := c.h.admin.RaiseLimits(c.ctx(), c.r.PathValue("key"), b.Amounts, execution, c.act(why{b.Reason})...)
+	return c.answerOr(err, apiv1.Raised{Raised: raised})
+}
+
 type resetBody struct {
 	Move bool `json:"move,omitempty" jsonschema:"the next period begins a whole interval after this; else when it would have anyway"`
 	why

@@ -45,6 +45,21 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", r)
 	}
 	spent := a.submit(`{"kind":"echo","gates":["acme"]}`)
+	for _, x := range []struct {
+		who  string
+		want int64
+	}{{"", 5}, {"", 10}, {`,"execution":"` + strings.TrimPrefix(spent, "/v1/executions/") + `"`, 5}} {
+		if r := into[apiv1.Raised](t, a.as("operator", "POST", acme+":raise",
+			`{"amounts":{"tokens":5,"other":1}`+x.who+`}`, 200)); r.Raised["tokens"] != x.want || len(r.Raised) != 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if b := into[admission.GateRecord](t, a.as("viewer", "GET", acme, "", 200)); b.Raised["tokens"] != 10 {
+		t.Errorf("%+v", b.Raised)
+	}
+	a.as("operator", "POST", acme+":raise", `{"amounts":{"tokens":5},"execution":"x"}`, 400)
+	a.as("operator", "POST", acme+":raise", `{"amounts":{"tokens":-5}}`, 400)
+	a.as("producer", "POST", acme+":raise", `{"amounts":{"tokens":5}}`, 403)
 	if r := into[apiv1.Returned](t, a.as("operator", "POST", acme+":refund",
 		`{"execution":"`+strings.TrimPrefix(spent, "/v1/executions/")+`"}`, 200)); r.Returned {
 		t.Errorf("%+v", r)
@@ -198,7 +213,8 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putGate": "create gate",
 	"ensureGate": "create gate", "removeGate": "remove gate", "adjustUsage": "adjust gate",
-	"resetUsage": "reset gate", "refundUsage": "", "reportUsage": "",
+	"raiseLimits": "raise gate",
+	"resetUsage":  "reset gate", "refundUsage": "", "reportUsage": "",
 	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",

@@ -38,7 +38,7 @@ type reserveAnswer struct {
 	Gates    []string             `json:"gates,omitempty" jsonschema:"those that have it; absent with reserved: no gate of the execution counts these amounts"`
 	Over     bool                 `json:"over,omitempty" jsonschema:"this number was settled, given back or refused before: reserve under the next one"`
 	Gate     string               `json:"gate,omitempty" jsonschema:"the one that refused it"`
-	Action   admission.HardAction `json:"action,omitempty" jsonschema:"what that gate wants done: reject (the worker decides), fail, or block (release the execution)"`
+	Action   admission.HardAction `json:"action,omitempty" jsonschema:"what that gate wants done: reject (the worker decides), fail, block (release the execution), or ask (suspend it with a question)"`
 	Left     flowfabric.Millis    `json:"left_ms,omitzero" jsonschema:"of the gate's period; absent: it does not end"`
 	Breaches []admission.Breach   `json:"breaches,omitempty" jsonschema:"of the gate that refused it"`
 }
@@ -50,7 +50,7 @@ type settleAnswer struct {
 
 type settledGate struct {
 	Gate     string             `json:"gate"`
-	Verdict  admission.Verdict  `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH; it is counted whatever it is"`
+	Verdict  string             `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH; it is counted whatever it is"`
 	Breaches []admission.Breach `json:"breaches,omitempty"`
 }
 

@@ -304,6 +304,28 @@ func TestRemoteWorkerWaitsForRoom(t *testing.T) {
 	a.has("llm", 8, 5)
 }
 
+// A gate that asks says so, and lets work start: who does not start asks nobody.
+func TestRemoteWorkerAsksForMore(t *testing.T) {
+	gate := tokensUpTo("llm", 10)
+	gate.OnHard = admission.HardAsk
+	a := newReserving(t, gate)
+	a.submit(`{"kind":"remote","gates":["llm"]}`)
+	x := a.r.one()
+	a.reserve(x.Lease, 1, 10)
+	a.submit(`{"kind":"remote","gates":["llm"]}`)
+	y := a.r.one()
+	if got := a.reserve(y.Lease, 1, 5); got.Reserved || got.Action != admission.HardAsk {
+		t.Errorf("%+v", got)
+	}
+	a.as("operator", "POST", "/v1/gates/llm:raise", `{"amounts":{"tokens":5},"execution":"`+y.ID+`"}`, 200)
+	if got := a.reserve(x.Lease, 2, 5); got.Reserved {
+		t.Errorf("%+v", got)
+	}
+	if got := a.reserve(y.Lease, 2, 5); !got.Reserved {
+		t.Errorf("%+v", got)
+	}
+}
+
 // However an execution was left, what its call used is counted.
 func TestReservationsAreSettledHoweverTheWorkEnds(t *testing.T) {
 	a := newReserving(t, tokensUpTo("llm", 1000))

@@ -455,6 +455,10 @@ var methods = []method{
 		return second(admin.New(c).AdjustUsage(s.ctx, s.amounts(), map[string]int64{"tokens": 5},
 			flowfabric.Reason("why")))
 	}},
+	{"Admin.RaiseLimits", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RaiseLimits(s.ctx, s.amounts(), map[string]int64{"tokens": 5},
+			flowfabric.ExecutionID{}, flowfabric.Reason("why")))
+	}},
 	{"Admin.ResetUsage", false, func(s *stage, c *client.Client) error {
 		return third(admin.New(c).ResetUsage(s.ctx, s.amounts(), false))
 	}},

@@ -158,7 +158,8 @@ func newMetrics(prefix string) *metrics {
 	for _, r := range []admission.Reported{{}, {Verdict: codes.SoftBreach},
 		{Verdict: codes.HardBreach, Applied: true}, {Verdict: codes.HardBreach, Action: admission.HardReject},
 		{Verdict: codes.HardBreach, Action: admission.HardFail},
-		{Verdict: codes.HardBreach, Action: admission.HardBlock}} {
+		{Verdict: codes.HardBreach, Action: admission.HardBlock},
+		{Verdict: codes.HardBreach, Action: admission.HardAsk}} {
 		// so that a rate begins at zero
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}

@@ -68,7 +68,7 @@ func (y *treasury) work(wrap func(store) store, log io.Writer,
 	handle func(ctx context.Context, t *handler.Task, in string) (string, error)) {
 	y.Helper()
 	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), LeaseTTL: time.Hour,
-		Namespaces: []string{"acme", "globex"}, Registerer: y.reg},
+		Namespaces: []string{"acme", "globex"}, Registerer: y.reg, TokenKeys: "a:" + strings.Repeat("61", 32)},
 		handler.Bind(handler.Define[string, string]("k"), handle))
 	if err != nil {
 		y.Fatal(err)

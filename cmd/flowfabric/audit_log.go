@@ -24,7 +24,7 @@ func auditWords(e admission.AuditEntry) string {
 	case e.Outcome != "":
 		return join(" ", e.Execution, e.Outcome, amountsText(e.Amounts))
 	case e.Amounts != nil:
-		return join(" ", amountsText(e.Amounts), e.Reason)
+		return join(" ", e.Execution, amountsText(e.Amounts), e.Reason)
 	}
 	return e.Detail
 }

@@ -23,7 +23,8 @@ var settingFlags = []member{
 	texts("", "soft", "soft limit of an amount, `dimension=number`; 0 is none; may be repeated"),
 	text("", "mode", "strict refuses usage above a hard limit, warn only counts it").or("strict"),
 	text("on_hard", "on-hard",
-		"action for an execution with a refused report: reject (its handler decides), fail, or block (it waits)",
+		"action for an execution with a refused report: reject (its handler decides), fail, block (it waits), "+
+			"or ask (a person for more)",
 	).or("reject"),
 	text("", "on-soft", "allow, or warn: write down when a soft limit is passed").or("allow"),
 	millis("reset_ms", "reset", "begin a new period of the amounts this often, 1s to ten years; 0 is never"),
@@ -161,6 +162,39 @@ adds again.`,
 			return q.app.show(v, func(p *page) {
 				p.say("gate %s adjusted, used now: %s", v.Name,
 					amountsText(v.Used.Used))
+			})
+		},
+	},
+	{
+		use: "raise NAME DIMENSION=AMOUNT...", short: "Raise hard limits of a gate for this period",
+		long: `raise makes hard limits of a gate higher until its period ends; update changes them for good. Work that
+waits and fits goes on. With --execution that execution alone may pass the limits, by these amounts: whenever
+it would be refused, the limit is raised by what is lacking. A dimension without a hard limit stays as it is.
+The gate's audit log records who raised it and why. Running it again raises again.`,
+		example: `  flowfabric gate raise acme tokens=50000 --reason 'the launch'
+  flowfabric gate raise acme tokens=50000 --execution 3-0197f3a0-…`,
+		route: "POST /v1/gates/{NAME}:raise",
+		args:  map[string]member{"DIMENSION=AMOUNT": amountArgs},
+		flags: []member{text("execution", "execution", "the `id` of the only execution that may pass the limits")},
+		run: func(ctx context.Context, q *request) error {
+			v := struct {
+				changed
+				apiv1.Raised
+			}{changed: changed{Name: q.args[0], Done: "raised"}}
+			if err := q.do(ctx, &v.Raised); err != nil {
+				return err
+			}
+			return q.app.show(v, func(p *page) {
+				switch {
+				case len(v.Raised.Raised) == 0:
+					p.say("gate %s not raised: none of these has a hard limit", v.Name)
+				case q.text("execution") != "":
+					p.say("gate %s raised for %s, which may pass limits by: %s", v.Name, q.text("execution"),
+						amountsText(v.Raised.Raised))
+				default:
+					p.say("gate %s raised, limits of this period are higher by: %s", v.Name,
+						amountsText(v.Raised.Raised))
+				}
 			})
 		},
 	},

@@ -200,7 +200,8 @@ func (v shownGate) amountFacts() []any {
 		strict, "refunds", strings.Join(v.Refund, ","), "resets every", span(time.Duration(v.Reset)), "period", period,
 		"period ends", instant(v.NextReset), "breaches", fmt.Sprintf("%d hard, %d soft", v.HardBreaches,
 			v.SoftBreaches),
-		"refused in it", amountsText(refused), "last breach", join(", ", instant(v.LastBreach), v.BreachedDim)}
+		"refused in it", amountsText(refused), "raised in it", amountsText(v.Raised),
+		"last breach", join(", ", instant(v.LastBreach), v.BreachedDim)}
 }
 
 func (v shownGate) text(p *page) {
@@ -220,6 +221,7 @@ func (v shownGate) text(p *page) {
 	} else {
 		p.table(meterHeader, rows)
 	}
+	v.hoursText(p)
 	closedTable(p, "keeps from running:", v.Blocked)
 	for i, h := range v.Slots {
 		if i == 0 {
@@ -240,6 +242,26 @@ func (v shownGate) text(p *page) {
 		p.table([]string{"EXECUTION", "LAST REPORT", "PERIOD", "USED IN IT", "LATE"}, rows)
 	}
 	auditTable(p, v.Audit)
+}
+
+// hoursText shows what was used by the hour, this one last.
+func (v shownGate) hoursText(p *page) {
+	for i, dim := range slices.Sorted(maps.Keys(v.Hours)) {
+		if i == 0 {
+			p.say("\nused by the hour, the last one is this:")
+		}
+		list := v.Hours[dim]
+		bars, most := []rune("▁▂▃▄▅▆▇█"), max(1, slices.Max(list))
+		var text strings.Builder
+		for _, n := range list {
+			bar := '·'
+			if n > 0 {
+				bar = bars[int(float64(n)/float64(most)*float64(len(bars)-1))]
+			}
+			text.WriteRune(bar)
+		}
+		p.say("  %s %s, at most %d", text.String(), dim, most)
+	}
 }
 
 func amountsText(by map[string]int64) string {

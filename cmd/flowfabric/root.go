@@ -44,7 +44,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
 		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
 	flags.StringVar(&a.reason, "reason", "",
-		"why, as `text` of which the audit trail and a history keep 1 KiB; of hold and gate adjust at most 256")
+		"why, as `text` of which the audit trail and a history keep 1 KiB; of hold, gate adjust and raise at most 256")
 	flags.StringVar(&a.by, "by", "",
 		"`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")

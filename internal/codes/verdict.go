@@ -1,6 +1,6 @@
 package codes
 
-// The values of admission.Verdict.
+// The values of Verdict in admission.Reported.
 const (
 	WithinBudget = "OK"
 	SoftBreach   = "SOFT_BREACH"

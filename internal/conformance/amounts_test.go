@@ -114,7 +114,7 @@ func breach(dimension string, hard bool, used, limit int64, crossed bool) admiss
 }
 
 // decides fails unless a report has this verdict, was counted or not, and tells of these breaches.
-func (g *gates) decides(what string, r admission.Reported, verdict admission.Verdict, applied bool,
+func (g *gates) decides(what string, r admission.Reported, verdict string, applied bool,
 	breaches ...admission.Breach) {
 	g.Helper()
 	g.all(what, eq(r.Verdict, verdict), eq(r.Applied, applied), eqList(r.Breaches, breaches...))

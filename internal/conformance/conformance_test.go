@@ -128,7 +128,7 @@ func topics() map[string][]scenario {
 		"cleanup":       cleanupScenarios,
 		"gates": slices.Concat(gateScenarios, amountScenarios, slotScenarios, meterScenarios, limitScenarios,
 			gateLifeScenarios, gateFlowScenarios),
-		"spend": slices.Concat(spendScenarios, ledgerScenarios, ledgerRuleScenarios),
+		"spend": slices.Concat(spendScenarios, ledgerScenarios, ledgerRuleScenarios, allowanceScenarios),
 		"fair":  slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
 		"flow": slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios,
 			flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios,

@@ -464,8 +464,10 @@ var ledgerScenarios = []scenario{
 			same(w, "no room", g.look(b, 7, next.Execution).Why, "amount")
 			request := uuid.New()
 			for range 2 {
-				wake, err := w.e.RaiseLimits(w.ctx, b, request, map[string]int64{"tokens": 50, "other": 9})
+				raised, wake, err := w.e.RaiseLimits(w.ctx, engine.Raise{Gate: b, Request: request,
+					By: map[string]int64{"tokens": 50, "other": 9}})
 				w.no(err)
+				sameDeep(w, "raised", raised, tokens(50))
 				sameList(w, "woken", wake, engine.Waiter{Partition: w.p, Route: 7})
 			}
 			r := g.record(b)
@@ -475,7 +477,7 @@ var ledgerScenarios = []scenario{
 			g.reserve(next, 50, true)
 			next.Number = 3
 			g.reserve(next, 11, false)
-			_, err := w.e.RaiseLimits(w.ctx, b, uuid.New(), map[string]int64{"tokens": -1})
+			_, _, err := w.e.RaiseLimits(w.ctx, engine.Raise{Gate: b, By: tokens(-1)})
 			w.is(err, denied.Delta)
 			g.resetUsage(b)
 			w.all("the next period", eq(len(g.record(b).Raised), 0), eq(g.record(b).Headroom["tokens"], 100))

@@ -55,6 +55,7 @@ func (e *Engine) ReadGate(ctx context.Context, name string, spenders, holds,
 		w, wrong := waits(text)
 		g.Line, err = append(g.Line, w), cmp.Or(err, wrong)
 	}
+	g.Hours = hours(r.Hours)
 	derived(&g)
 	g.EmptyAt = emptyAt(g, r.Now)
 	return g, unread("ff_read_gate", err)
@@ -193,6 +194,29 @@ func waits(text string) (admission.Spender, error) {
 	}
 	return w, nil
 }
+
+// hours reads what was used by the hour, nil if nothing was.
+func hours(rows []string) map[string][]int64 {
+	var out map[string][]int64
+	for _, text := range rows {
+		words := strings.Split(text, " ")
+		at, err := strconv.Atoi(words[0])
+		if err != nil || len(words) != 3 || at < 0 || at >= hoursKept {
+			continue
+		}
+		if out == nil {
+			out = map[string][]int64{}
+		}
+		if out[words[1]] == nil {
+			out[words[1]] = make([]int64, hoursKept)
+		}
+		out[words[1]][at], _ = strconv.ParseInt(words[2], 10, 64)
+	}
+	return out
+}
+
+// hoursKept is how many hours of use a gate tells: 24 that are over, and this one.
+const hoursKept = 25
 
 // GateNames lists all gates by name (lua/admission/ff_list_gates.lua).
 func (e *Engine) GateNames(ctx context.Context) ([]string, error) {

@@ -109,7 +109,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 
 // reported reads what a gate says to a spend.
 func reported(r wire.SpendReply, already bool) (admission.Reported, error) {
-	out := admission.Reported{Replayed: already, Verdict: admission.Verdict(r.Verdict), Applied: r.Applied,
+	out := admission.Reported{Replayed: already, Verdict: r.Verdict, Applied: r.Applied,
 		Late: r.Late, Action: admission.HardAction(r.Action), Left: flowfabric.Millis(r.Left), Period: uint64(r.Period),
 		Parent: r.Parent}
 	for _, text := range r.Breaches {
@@ -222,13 +222,31 @@ func (e *Engine) ResetUsage(ctx context.Context, name string,
 	return uint64(r.Period), r.Left, wake, err
 }
 
-// RaiseLimits lifts hard limits that there are for the period that goes on (lua/admission/ff_change_usage.lua), once
-// for a request within a day. The waiters are to be woken. denied.NoGate, denied.Delta.
-func (e *Engine) RaiseLimits(ctx context.Context, name string, request uuid.UUID,
-	by map[string]int64) (wake []Waiter, err error) {
-	_, wake, err = e.changeUsage(ctx, wire.ChangeUsage{Name: name, How: "raise", Request: request.String(),
-		Dimensions: amounts[wire.ChangeUsageDimension](by)})
-	return wake, err
+// Raise lifts the hard limits of a gate for the period that goes on.
+type Raise struct {
+	Gate    string
+	Request uuid.UUID // repeated within a day it is made once; zero: made up
+	// Execution is the only one that may pass the limits; zero: the limits are higher for all.
+	Execution flowfabric.ExecutionID
+	By        map[string]int64
+}
+
+// RaiseLimits lifts hard limits that there are for the period that goes on (lua/admission/ff_change_usage.lua). raised
+// tells by how much they are higher now, or how much of the allowance of x.Execution is left, of the dimensions of x.
+// The waiters are to be woken. denied.NoGate, denied.Delta.
+func (e *Engine) RaiseLimits(ctx context.Context, x Raise) (raised map[string]int64, wake []Waiter, err error) {
+	q := wire.ChangeUsage{Name: x.Gate, How: "raise", Dimensions: amounts[wire.ChangeUsageDimension](x.By)}
+	if x.Request != uuid.Nil {
+		q.Request = x.Request.String()
+	}
+	if !x.Execution.IsZero() {
+		q.Execution = full(x.Execution)
+	}
+	r, wake, err := e.changeUsage(ctx, q)
+	if err != nil {
+		return nil, wake, err
+	}
+	return usage(r.Used), wake, nil
 }
 
 func (e *Engine) changeUsage(ctx context.Context, q wire.ChangeUsage) (wire.ChangeUsageReply, []Waiter, error) {

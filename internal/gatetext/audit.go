@@ -34,7 +34,7 @@ func Audit(name string, entries []string) (out []admission.AuditEntry, err error
 
 // spelledIDs has the executions that a gate's audit log names written as everywhere else.
 func spelledIDs(e *admission.AuditEntry) {
-	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
+	at := map[string]*string{"release": &e.Detail, "allowed": &e.Detail, "soft_limit": &e.By}[e.What]
 	if at == nil {
 		return
 	}
@@ -64,6 +64,11 @@ func auditWords(e *admission.AuditEntry, name string) {
 	case "adjusted", "raised":
 		var text string
 		text, e.Reason, _ = strings.Cut(e.Detail, " ")
+		e.Amounts, known = readAmounts(text)
+	case "allowed": // who, by how much, and why
+		var text string
+		e.Execution, text, _ = strings.Cut(e.Detail, " ")
+		text, e.Reason, _ = strings.Cut(text, " ")
 		e.Amounts, known = readAmounts(text)
 	case "period": // its number, its beginning, how many were missed after it, and what was used
 		if len(w) == 4 {

@@ -15,7 +15,7 @@ import (
 var admissionAreas = map[string]string{
 	"": "hash", ":gates": "zset", ":trail": "stream", ":ga:": "hash", ":gh:": "list", ":gu:": "hash", ":gx:": "zset",
 	":gl:": "hash", ":gq:": "zset", ":gp:": "list", ":reserved": "zset", ":gr:": "string", ":gw:": "zset",
-	":gt:": "zset",
+	":gt:": "zset", ":gd:": "hash",
 	":gs:": "zset", ":gc:": "zset", ":ge:": "zset",
 }
 
@@ -105,16 +105,16 @@ func (a *admission) verify() {
 	}
 }
 
-// passing tells whether a key has a TTL: ledgers, reports, lines, windows, and who waits for a limit of a key.
+// passing tells whether a key has a TTL: ledgers, reports, lines, hours, windows, and who waits for a limit of a key.
 func passing(key string) bool {
-	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gt:", ":gc:@", ":ge:@")
+	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gd:", ":gt:", ":gc:@", ":ge:@")
 }
 
 // owned verifies that what was counted for a gate has a definition, and is of its kind. Limits of keys have none.
 func (a *admission) owned(key string) {
 	family, _ := areaOf(key, admissionAreas)
 	name := strings.TrimPrefix(key, family)
-	if ofAny(family, ":gu:", ":gx:", ":gh:", ":gq:", ":gw:", ":gt:", ":gs:", ":gc:", ":ge:") &&
+	if ofAny(family, ":gu:", ":gx:", ":gh:", ":gq:", ":gd:", ":gw:", ":gt:", ":gs:", ":gc:", ":ge:") &&
 		a.Hashes[":ga:"+name] == nil &&
 		!ofAny(key, ":gt:@", ":gs:@", ":gc:@", ":ge:@") {
 		a.wrong("%s belongs to nothing", key)
@@ -157,7 +157,7 @@ func (a *admission) numbers(what string, h map[string]string, fields ...string) 
 func (a *admission) amounts(name string, h map[string]string) {
 	what := "gate " + name
 	n := a.numbers(what, h, "iv", "ct", "up", "rc", "ps", "bc", "bs")
-	for field, legal := range map[string][]string{"md": {"strict", "warn"}, "hd": {"reject", "fail", "block"},
+	for field, legal := range map[string][]string{"md": {"strict", "warn"}, "hd": {"reject", "fail", "block", "ask"},
 		"sf": {"allow", "warn"}, "st": {"0", "1"}} {
 		if !slices.Contains(legal, h[field]) {
 			a.wrong("%s has field %s %q", what, field, h[field])

@@ -114,7 +114,8 @@ func (p Partition) Spenders(name string) string { return string(p) + ":gx:" + na
 func (p Partition) Ledger(name, spender string) string {
 	return string(p) + ":gl:" + name + ":" + spender
 }
-func (p Partition) Line(name string) string { return string(p) + ":gq:" + name }
+func (p Partition) Line(name string) string  { return string(p) + ":gq:" + name }
+func (p Partition) Hours(name string) string { return string(p) + ":gd:" + name }
 func (p Partition) Samples(name, label string) string {
 	return string(p) + ":gp:" + name + ":" + label
 }

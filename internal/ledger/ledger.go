@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -37,8 +35,7 @@ type Store interface {
 	// AboveGate tells which gate is above another one, "" if none, and whether that one counts amounts.
 	AboveGate(ctx context.Context, gate string) (parent string, counts bool, err error)
 	EstimateOf(gate, label string) map[string]int64
-	RaiseLimits(ctx context.Context, name string, request uuid.UUID,
-		by map[string]int64) (wake []engine.Waiter, err error)
+	RaiseLimits(ctx context.Context, x engine.Raise) (raised map[string]int64, wake []engine.Waiter, err error)
 }
 
 // Entry is a reservation of a call in all its gates.
@@ -313,8 +310,8 @@ func Open(err error) bool {
 }
 
 // Raise lifts the hard limits of a gate for its period, once for a request, and wakes who waits for room.
-func Raise(ctx context.Context, store Store, gate string, request uuid.UUID, by map[string]int64) error {
-	wake, err := store.RaiseLimits(ctx, gate, request, by)
+func Raise(ctx context.Context, store Store, x engine.Raise) error {
+	_, wake, err := store.RaiseLimits(ctx, x)
 	open(ctx, store, wake)
 	return err
 }

@@ -24,9 +24,8 @@ const auditHolds = 1000
 // anyLimit before "@<key>" is a limit of that key, of whatever numbers.
 const anyLimit = "@0.0.0"
 
-var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "gt",
-	"gs",
-	"gc", "ge"}
+var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "gd",
+	"gt", "gs", "gc", "ge"}
 
 // place is a name and the partition in which something has it.
 type place struct {

@@ -575,7 +575,10 @@ func (b *gateTruth) reset(move bool, by string, now int64) (wake []string, code 
 func (b *gateTruth) room(partition uint16, route uint64, holds []engine.Hold,
 	now int64) (n int, short engine.Admitted) {
 	v := b.at(now)
-	n, short = len(holds), engine.Admitted{Dimension: v.full()}
+	n, short = len(holds), engine.Admitted{}
+	if v.spec.OnHard != admission.HardAsk { // who does not start asks nobody for more
+		short.Dimension = v.full()
+	}
 	var pause time.Duration
 	if short.Dimension != "" {
 		n, pause = 0, 30*time.Second

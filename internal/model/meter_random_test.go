@@ -283,7 +283,8 @@ func (x *meters) run() {
 func (x *meters) spec(name string) admission.Gate {
 	b := admission.Gate{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20),
 		WarnSoft: x.chance(50), StrictDimensions: x.chance(20), OnHard: []admission.HardAction{"", admission.HardReject,
-			admission.HardFail, admission.HardBlock, admission.HardBlock, admission.HardBlock}[x.r.IntN(6)],
+			admission.HardFail, admission.HardAsk, admission.HardBlock, admission.HardBlock,
+			admission.HardBlock}[x.r.IntN(7)],
 		Limits: map[string]admission.Limit{}}
 	if x.chance(60) {
 		b.Reset = flowfabric.Millis(time.Duration(1+x.r.IntN(10)) * time.Second)

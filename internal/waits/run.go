@@ -133,7 +133,7 @@ func (p *Run) Wanted() string {
 func (p *Run) Unasked() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last == nil || p.last.Name == "" || p.asked[waitName(p.last.Name)] {
+	if p.last == nil || p.last.Name == "" || p.asked[waitName(p.last.Name)] || ofGate(p.last.Name) {
 		return ""
 	}
 	return p.last.Name
@@ -150,7 +150,7 @@ func (p *Run) Unused() []string {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if !p.asked[waitName(name)] {
+		if !p.asked[waitName(name)] && !ofGate(name) {
 			unused = append(unused, "wait "+name)
 		}
 	}
@@ -191,6 +191,16 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 	put(&p.asked, waitName(name), true)
 	return p.answer(name)
 }
+
+// Answer is what a wait was answered that a gate asked for, nil if it was not. It may be asked again, and in a step.
+func (p *Run) Answer(name string) (*suspend.Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answer(name)
+}
+
+// ofGate tells whether a gate asked for a wait: whether it has room now decides whether the answer is of use.
+func ofGate(name string) bool { return strings.HasPrefix(name, waitwords.OverBudget) }
 
 // answer is what the wait of this name was answered, nil if it was not.
 func (p *Run) answer(name string) (*suspend.Result, error) {

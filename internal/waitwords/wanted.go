@@ -10,6 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
+// OverBudget is what the names of waits begin with that a gate asks for (admission.HardAsk), not a handler.
+const OverBudget = "over budget: "
+
 // Wanted is the error by which a handler asks to be suspended. The runtime finds it with errors.As.
 type Wanted struct {
 	Name        string   // of the wait; "" for one without

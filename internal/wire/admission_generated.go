@@ -284,19 +284,22 @@ func (x *AttachReply) Read(r *Reader) {
 // ChangeUsage is a call of ff_change_usage, an operator changes what was used of a gate, and those who wait for it
 // are answered, to be woken. adjust corrects amounts, up or down, never below zero; it is written into the gate's
 // book, with who asked, and 256 bytes of why. reset begins a new period now; when the next one begins by itself
-// stays as it was, and with move it is a whole interval away. raise lifts hard limits for this period, by amounts.
-// The same request again, within a day, answers what the first did.
+// stays as it was, and with move it is a whole interval away. raise lifts hard limits for this period, by amounts;
+// with an execution it gives that one an allowance, by which it alone may pass them in this period (ledger.excess).
+// used tells then by how much limits are higher, or what the allowance is. The same request again, within a day,
+// answers what the first did.
 type ChangeUsage struct {
 	Name       string
 	Request    string
 	How        string                 // adjust|reset|move|raise
+	Execution  string                 // or none
 	Dimensions []ChangeUsageDimension // 0..64
 }
 
 func (ChangeUsage) Function() string { return "ff_change_usage" }
 
 func (a ChangeUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Request, a.How)
+	to = append(to, a.Name, a.Request, a.How, a.Execution)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -442,7 +445,7 @@ type PutGate struct {
 	Expected    int           // 1.., or none
 	Scope       string        // 0..128 bytes
 	Mode        string        // strict|warn
-	OnHard      string        // reject|fail|block
+	OnHard      string        // reject|fail|block|ask
 	OnSoft      string        // allow|warn
 	Interval    time.Duration // 0..315360000000 ms
 	Strict      bool
@@ -486,7 +489,8 @@ func (x *PutGateReply) Read(r *Reader) {
 // it becomes suspect>". A spender is "<partition>.<uuid> <ms> <period> <reports that were late>
 // <dimension>=<amount>,… <what it has reserved, likewise>"; they are fewer than asked for if they have more than
 // about 2,560 amounts. As many of those who wait in line for amounts, first the first, are each "<partition>.<uuid>
-// <how often it was refused> <ms when it asked last> <amounts>".
+// <how often it was refused> <ms when it asked last> <amounts>". With entries, hours are what was used in the last
+// 24 hours and this one (meter.hours).
 type ReadGate struct {
 	Name     string
 	Spenders int // 0..100
@@ -516,6 +520,7 @@ type ReadGateReply struct {
 	Spenders []string
 	Holds    []string
 	Line     []string
+	Hours    []string
 }
 
 func (x *ReadGateReply) Read(r *Reader) {
@@ -546,6 +551,10 @@ func (x *ReadGateReply) Read(r *Reader) {
 	x.Line = make([]string, r.Count(1))
 	for i := range x.Line {
 		x.Line[i] = r.Text()
+	}
+	x.Hours = make([]string, r.Count(1))
+	for i := range x.Hours {
+		x.Hours[i] = r.Text()
 	}
 }
 

@@ -26,9 +26,10 @@ end
 -- amounts returns how many of the executions, from the first, there is room for, and what is short for the next one.
 function ff_admit_do.amounts(ctx, g, q)
   if not g.counts then return #q.holds end
-  local dim, short = meter.exhausted(g), nil
+  local dim, short = g.d.hd ~= 'ask' and meter.exhausted(g), nil -- who does not start asks nobody for more
   if dim then
-    short = { dim = dim, amount = '0', first = 0, pause = meter.pause }
+    short = { dim = dim, amount = '0', first = ledger.allowed(ctx, g, q.holds), pause = meter.pause }
+    if short.first == #q.holds and short.first > 0 then short = nil end
   else
     short = ledger.short(ctx, g, q.holds)
   end

@@ -5,7 +5,7 @@
 -- Flags:   none
 -- Go:      Engine.PutGate
 -- Args:    protocol name:label expected:n(1..)? !invalid_gate_spec scope:bytes(128) mode:strict|warn
---          on_hard:reject|fail|block on_soft:allow|warn interval:ms(0..315360000000) strict:flag refund:bytes(64)
+--          on_hard:reject|fail|block|ask on_soft:allow|warn interval:ms(0..315360000000) strict:flag refund:bytes(64)
 --          rate:n(0..1000000) window:ms(0..2592000000) concurrency:n(0..1000000) jitter:ms(0..60000) parent:text
 --          dimensions:rows(0..64) {dimension:dimension hard:n soft:n}
 -- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same

@@ -4,12 +4,13 @@
 -- "<partition>.<uuid> <ms> <period> <reports that were late> <dimension>=<amount>,… <what it has reserved, likewise>";
 -- they are fewer than asked for if they have more than about 2,560 amounts. As many of those who wait in line for
 -- amounts, first the first, are each "<partition>.<uuid> <how often it was refused> <ms when it asked last> <amounts>".
+-- With entries, hours are what was used in the last 24 hours and this one (meter.hours).
 -- Flags:   no-writes
 -- Go:      Engine.ReadGate
 -- Args:    protocol name:gate spenders:n(0..100) holds:n(0..1000) entries:n(0..256)
 -- Replies: OK now:instant waiting:n started:n held:n suspect:n for_slots:n for_rate:n
 --          fields:rows {field:text value:text} used entries:rows {entry:text} spenders:rows {spender:text}
---          holds:rows {hold:text} line:rows {waits:text}
+--          holds:rows {hold:text} line:rows {waits:text} hours:rows {hour:text}
 -- Errors:  @root invalid_input gate_not_found
 local ff_read_gate_do = {}
 
@@ -67,5 +68,6 @@ local function ff_read_gate(ctx, q)
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
   out[#out + 1] = reply.int(#list / 2)
   for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end
-  return reply.add(out, ff_read_gate_do.line(ctx, b, q.spenders))
+  reply.add(out, ff_read_gate_do.line(ctx, b, q.spenders))
+  return reply.add(out, entries > 0 and meter.hours(ctx, b) or {})
 end

@@ -56,10 +56,10 @@ function ff_report.place(q, l)
   return { e = e, q = seq, e2 = q.epoch, q2 = q.sequence, late = true }
 end
 
--- write notes what an execution reported.
-function ff_report.write(ctx, b, q, l, place, text, applied)
+-- write notes what an execution reported, and what was said.
+function ff_report.write(ctx, b, q, l, said)
   if q.id == '' then return end
-  local fields, gone = {}, {}
+  local fields, gone, place, applied = said.fields, {}, said.at, said.applied
   local function put(field, value) fields[#fields + 1], fields[#fields + 2] = field, value end
   if place then
     put('e', reply.int(place.e))
@@ -71,7 +71,7 @@ function ff_report.write(ctx, b, q, l, place, text, applied)
     if place.late then
       put('lt', reply.int(tonumber(l.lt or '0') + 1))
     else
-      put('rp', text)
+      put('rp', said.text)
       put('la', applied and q.amounts or '')
     end
   end
@@ -122,14 +122,18 @@ function ff_report.report(ctx, b, q)
   if crowded then return meter.full(crowded) end
   local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
-
+  local take, fields = refused and ledger.excess(b, l, q.deltas.by), {}
+  if take then
+    ledger.lift(ctx, b, l, take, fields)
+    breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  end
   q.action = meter.action(b, q, breaches)
   local out = ledger.answer(ctx, b, q, verdict, not refused, place and place.late, breaches)
   out[#out + 1] = '0' -- nobody is woken
   local text = table.concat(out, '\31')
   meter.save(ctx, b)
   ledger.count(ctx, b, q, breaches, refused)
-  ff_report.write(ctx, b, q, l, place, text, not refused)
+  ff_report.write(ctx, b, q, l, { at = place, fields = fields, text = text, applied = not refused })
   if q.key ~= '' then
     local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. b.d.ct ..
       ' ' .. (refused and 'h' or text)
@@ -152,7 +156,7 @@ function ff_report.undo(ctx, b, q)
   end
 
   meter.save(ctx, b)
-  local fields, gone, sets = { 'la', '' }, {}, {}
+  local fields, gone, sets, less = { 'la', '' }, {}, {}, {}
   for dim, amount in string.gmatch(l.la, '([^,=]+)=(%d+)') do
     local field = 'd:' .. dim
     local mine = tonumber(l[field] or '0')
@@ -164,12 +168,13 @@ function ff_report.undo(ctx, b, q)
     end
     if l.p == b.d.rc and back > 0 then
       sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, meter.count(b, dim) - back))
-      b.used[dim] = sets[#sets]
+      b.used[dim], less[dim] = sets[#sets], -back
     end
   end
   meter.some('HSET', keys.ledger(ctx.r, name, id), fields)
   meter.some('HDEL', keys.ledger(ctx.r, name, id), gone)
   meter.some('HSET', keys.usage(ctx.r, name), sets)
+  meter.hour(ctx, b, less)
   if q.key ~= '' then redis.call('DEL', keys.report(ctx.r, name, q.key)) end
   local out = reply.ok(unpack(ff_report.kept(b)))
   if #sets > 0 then ledger.room(ctx, b, out) else out[#out + 1] = '0' end

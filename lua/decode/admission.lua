@@ -65,6 +65,7 @@ function decode.ff_change_usage(argv)
     name = argv[2],
     request = argv[3],
     how = argv[4],
+    execution = argv[5],
   }
   local at, count
   if not args.label(q.name) then
@@ -76,11 +77,14 @@ function decode.ff_change_usage(argv)
   if q.how ~= 'adjust' and q.how ~= 'reset' and q.how ~= 'move' and q.how ~= 'raise' then
     return nil, reply.err('invalid_input', 'how: adjust, reset, move or raise')
   end
-  count = args.int(argv[5], 0, 64)
-  if not count or count > 0 and not argv[5 + 2 * count] then
+  if q.execution ~= '' and not args.ref(q.execution) then
+    return nil, reply.err('invalid_input', 'execution: a partition and an id, or none')
+  end
+  count = args.int(argv[6], 0, 64)
+  if not count or count > 0 and not argv[6 + 2 * count] then
     return nil, reply.err('invalid_input', 'dimensions: 0..64')
   end
-  q.dimensions, at = {}, 6
+  q.dimensions, at = {}, 7
   for i = 1, count do
     local x = {
       dimension = argv[at],
@@ -242,8 +246,8 @@ function decode.ff_put_gate(argv)
   if q.mode ~= 'strict' and q.mode ~= 'warn' then
     return nil, reply.err('invalid_gate_spec', 'mode: strict or warn')
   end
-  if q.on_hard ~= 'reject' and q.on_hard ~= 'fail' and q.on_hard ~= 'block' then
-    return nil, reply.err('invalid_gate_spec', 'on_hard: reject, fail or block')
+  if q.on_hard ~= 'reject' and q.on_hard ~= 'fail' and q.on_hard ~= 'block' and q.on_hard ~= 'ask' then
+    return nil, reply.err('invalid_gate_spec', 'on_hard: reject, fail, block or ask')
   end
   if q.on_soft ~= 'allow' and q.on_soft ~= 'warn' then
     return nil, reply.err('invalid_gate_spec', 'on_soft: allow or warn')

@@ -3,6 +3,7 @@
 --   e q e2 q2 the newest epochs and the numbers of their last reports   lt late reports   rp la the last report
 --   n what it waits for room for (meter.needs)
 --   k the oldest epoch whose reservations are known when they are over, the newest epoch at a time, and that time
+--   a:<dim> an allowance: by how much more it alone may pass a limit in this period (ledger.excess)
 --   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
 --   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
 --   and the amounts; of s all that were told, also those that a strict gate does not count
@@ -42,7 +43,8 @@ function ledger.write(ctx, b, id, l, fields, gone, by)
   if l.p and l.p ~= b.d.rc then -- what was counted in an earlier period is not taken back from what is now
     gone[#gone + 1] = 'la'
     for field in pairs(l) do
-      if string.sub(field, 1, 2) == 'd:' then
+      local area = string.sub(field, 1, 2)
+      if area == 'd:' or area == 'a:' then
         gone[#gone + 1] = field
         l[field] = nil
       end
@@ -112,6 +114,7 @@ function ledger.count(ctx, b, q, breaches, refused, held)
     sets[#sets + 1], sets[#sets + 2] = dim, b.used[dim]
   end
   meter.some('HSET', keys.usage(ctx.r, b.name), sets)
+  meter.hour(ctx, b, q.deltas.by)
 end
 
 -- answer is what a gate says: its verdict, whether the amounts count, and the breaches. Its caller appends who is
@@ -195,10 +198,11 @@ function ledger.first(ctx, b)
   return nil
 end
 
--- behind is the first dimension by name in which amounts do not fit beside what the first in line waits for.
+-- behind is the first dimension by name in which amounts do not fit beside what the first in line waits for, and that.
 local function behind(ctx, b, id, by)
   local who, its = ledger.first(ctx, b)
-  return who and who ~= id and lacking(beside(rooms(b), its), by) or nil
+  if not who or who == id then return nil end
+  return lacking(beside(rooms(b), its), by), its
 end
 
 -- tight tells whether there is no room for amounts, as text.
@@ -217,13 +221,80 @@ local function pause(b, need, by, stands)
   return stands and not lacking(rooms(b, true), by) and math.min(span, ledger.again) or span
 end
 
+-- spare is the allowance of an execution in this period, by dimension, nil if it has none.
+function ledger.spare(b, l)
+  if b.d.al ~= b.d.rc or l.p ~= b.d.rc then return nil end
+  local by = nil
+  for field, n in pairs(l) do
+    if string.sub(field, 1, 2) == 'a:' and n ~= '0' then
+      by = by or {}
+      by[string.sub(field, 3)] = tonumber(n)
+    end
+  end
+  return by
+end
+
+-- excess is what amounts of an execution lack, beside others if there are, by dimension; nil if its allowance does not
+-- cover that. What the first in line waits for stays free for that one.
+function ledger.excess(b, l, by, others)
+  local spare, take = ledger.spare(b, l), {}
+  if not spare then return nil end
+  for dim, n in pairs(by) do
+    local hard = meter.hard(b, dim)
+    local over = meter.count(b, dim) + n - hard
+    local lack = math.max(over, math.min(n, over + (others and others[dim] or 0)))
+    if hard > 0 and lack > 0 then
+      if lack > (spare[dim] or 0) then return nil end
+      take[dim] = lack
+    end
+  end
+  return take
+end
+
+-- lift takes what is lacking out of an allowance, and raises the limits of the period by it, so that the sums stay true
+-- for everybody. It notes the fields of the ledger.
+function ledger.lift(ctx, b, l, take, fields)
+  local sets = {}
+  for dim, n in pairs(take) do
+    local mine, limit = 'a:' .. dim, 'x:' .. dim
+    l[mine] = reply.int(tonumber(l[mine]) - n)
+    b.d[limit] = reply.int(math.min(most, tonumber(b.d[limit] or '0') + n))
+    fields[#fields + 1], fields[#fields + 2] = mine, l[mine]
+    sets[#sets + 1], sets[#sets + 2] = limit, b.d[limit]
+  end
+  meter.some('HSET', keys.gate(ctx.r, b.name), sets)
+end
+
+-- covered tells whether the allowance of an execution covers what amounts lack beside those of another one.
+local function covered(ctx, b, id, by, its)
+  if b.d.al ~= b.d.rc then return false end
+  return ledger.excess(b, meter.ledger(ctx, b, id), by, its) ~= nil
+end
+
+-- allowed counts the first of these holds whose executions go on though a limit is reached: each has an allowance, for
+-- what it waits for, or if that is not known, for something of each dimension that has reached its limit.
+function ledger.allowed(ctx, b, list)
+  if b.d.al ~= b.d.rc then return 0 end
+  for i = 1, #list do
+    local l = meter.ledger(ctx, b, string.match(list[i], '^[^:]*'))
+    local need = meter.needs(b, l.n)
+    local by = need and ledger.amounts(need.amounts) or {}
+    for field in pairs(need and {} or b.d) do
+      local dim = string.match(field, '^h:(.*)$')
+      if dim and meter.hard(b, dim) > 0 and meter.count(b, dim) >= meter.hard(b, dim) then by[dim] = 1 end
+    end
+    if not ledger.excess(b, l, by) then return i - 1 end
+  end
+  return #list
+end
+
 -- short finds the first of these holds whose execution was refused more than there is room for, or waits behind the
 -- first in line: a dimension, the amount, how many are before it, and how long to wait. That it asked is noted. Who is
 -- first is looked up once.
 function ledger.short(ctx, b, list)
   if b.d.md == 'warn' or b.d.nd ~= meter.stage(b) then return nil end
   local stage, line = meter.stage(b) .. ' ', keys.line(ctx.r, b.name)
-  local free, left, who, last = rooms(b), nil, nil, nil
+  local free, left, who, its, last = rooms(b), nil, nil, nil, nil
   for i = 1, #list do
     local id = string.match(list[i], '^[^:]*')
     local key = keys.ledger(ctx.r, b.name, id)
@@ -232,14 +303,13 @@ function ledger.short(ctx, b, list)
     if need then
       redis.call('HSET', key, 'n', stage .. reply.int(need.times) .. ' ' .. ctx.t .. ' ' .. need.amounts)
       if not left then
-        local its
         who, its = ledger.first(ctx, b)
         left = its and beside(free, its) or free
       end
       if need.amounts ~= last and tight(left, need.amounts) then
         local by, stands = ledger.amounts(need.amounts), redis.call('ZSCORE', line, id)
         local dim = lacking(free, by) or stands and who ~= id and lacking(left, by)
-        if dim then
+        if dim and not covered(ctx, b, id, by, who ~= id and its or nil) then
           return { dim = dim, amount = reply.int(by[dim]), first = i - 1, pause = pause(b, need, by, stands) }
         end
       else
@@ -320,22 +390,33 @@ local function holds(l)
   return false
 end
 
+-- place judges a reservation: it is refused if it does not fit, alone or beside what the first in line waits for,
+-- unless an allowance covers that. It notes the fields of the ledger. nil, and a dimension: it cannot be counted.
+local function place(ctx, b, q, l, fields)
+  local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  if not breaches then return nil, overflow end
+  local by, dim, its = q.deltas.by, nil, nil
+  if not holds(l) and (not refused or ledger.spare(b, l)) then dim, its = behind(ctx, b, q.id, by) end
+  if dim and not refused then
+    refused, verdict = true, 'HARD_BREACH'
+    breaches = { { dim = dim, kind = 'hard', used = meter.count(b, dim), limit = meter.hard(b, dim) } }
+  end
+  local take = refused and ledger.excess(b, l, by, its)
+  if not take then return breaches, nil, refused, verdict end
+  ledger.lift(ctx, b, l, take, fields)
+  return meter.judge(b, q.deltas)
+end
+
 -- reserve sets amounts aside for an execution, all dimensions or none.
 function ledger.reserve(ctx, b, q)
   local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
   local before = taken(ctx, b, q, l, name)
   if before then return before end
-  local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  local fields = {}
+  local breaches, overflow, refused, verdict = place(ctx, b, q, l, fields)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
-  if not refused and not holds(l) then
-    local dim = behind(ctx, b, q.id, q.deltas.by)
-    if dim then
-      refused, verdict = true, 'HARD_BREACH'
-      breaches = { { dim = dim, kind = 'hard', used = meter.count(b, dim), limit = meter.hard(b, dim) } }
-    end
-  end
   q.action = refused and meter.action(b, q, breaches) or b.d.hd
-  local out, fields = ledger.answer(ctx, b, q, verdict, not refused, false, breaches), {}
+  local out = ledger.answer(ctx, b, q, verdict, not refused, false, breaches)
   meter.save(ctx, b)
   ledger.count(ctx, b, q, breaches, refused, not refused and q.deltas.by or nil)
   local e = tonumber(l.e or '0')

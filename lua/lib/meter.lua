@@ -1,6 +1,7 @@
 -- meter: a gate lives in a partition of its own kind, "{g:n}", and has up to three meters: amounts that may be used in
 -- a period, starts in a window, and how many run at once (lib/starts.lua). Its definition has
---   df its text, to compare    sc scope, for people   md strict or warn   hd reject, fail or block   sf allow or warn
+--   df its text, to compare   sc scope, for people   md strict or warn   hd reject, fail, block or ask   sf allow or
+--   warn
 --   iv reset interval, ms      st 1 = strict dimensions      rf outcomes that are refunded      h:<dim> s:<dim> limits
 --   rt starts a window   wn window, ms   cp how many at once   jt jitter, ms; 0 is no limit   pa the gate above it
 -- and what happened to it:
@@ -8,7 +9,9 @@
 --   last reset
 --   ms periods missed by the last reset   bc bs breaches, hard and soft   ba bd last hard breach, when and where
 --   v:<dim> what is reserved of what is used (ledger)   x:<dim> by how much a limit is raised in this period
+--   al the period in which an execution was last given an allowance (ledger.spare)
 --   w:<dim> the period in which a soft breach was told   z:<dim> what was refused in this period, if it is limited
+--   hr the hour that was used of last, since 1970 (meter.hour)
 --   nd the period and revision in which work was refused last that waits for room (ledger.first)
 -- Periods end by themselves: a write to a gate whose time has come resets it first, and a read shows it as if it
 -- were reset.
@@ -132,6 +135,46 @@ end
 function meter.soft(b, dim) return tonumber(b.d['s:' .. dim] or '0') end
 
 function meter.count(b, dim) return tonumber(b.used[dim] or '0') end
+
+-- hour counts amounts in this hour, whatever its period: for 24 hours and this one. One that gives back counts less. It
+-- has no more than 64 dimensions an hour: others are not counted there.
+function meter.hour(ctx, b, by)
+  local key, hour = keys.hours(ctx.r, b.name), math.floor(ctx.now / 3600000)
+  local now = reply.int(hour)
+  local begins = b.d.hr ~= now
+  if begins then
+    local gone, list = {}, redis.call('HKEYS', key)
+    for i = 1, #list do
+      local at = tonumber(string.match(list[i], '^%d+'))
+      if at < hour - 24 or at > hour then gone[#gone + 1] = list[i] end
+    end
+    meter.some('HDEL', key, gone)
+    b.d.hr = now
+    redis.call('HSET', keys.gate(ctx.r, b.name), 'hr', now)
+  end
+  for dim, n in pairs(by) do
+    local field, text = now .. ':' .. dim, reply.int(n)
+    if n ~= 0 and redis.call('HINCRBY', key, field, text) == n and
+      redis.call('HLEN', key) > 25 * meter.dimensions then
+      redis.call('HDEL', key, field)
+    end
+  end
+  if begins then redis.call('PEXPIRE', key, '93600000') end
+end
+
+-- hours are what hour counted: 24 hours ago first, each "<hours ago> <dimension> <amount>".
+function meter.hours(ctx, b)
+  local out, hour = {}, math.floor(ctx.now / 3600000)
+  for field, n in pairs(hash(keys.hours(ctx.r, b.name))) do
+    local at, dim = string.match(field, '^(%d+):(.*)$')
+    local ago = hour - tonumber(at)
+    if ago >= 0 and ago <= 24 and tonumber(n) > 0 then
+      out[#out + 1] = (ago > 14 and '0' or '') .. reply.int(24 - ago) .. ' ' .. dim .. ' ' .. n
+    end
+  end
+  table.sort(out)
+  return out
+end
 
 -- exhausted returns a dimension that has reached its hard limit, nil when there is room in all of them. A gate that
 -- only warns is never exhausted.
@@ -282,13 +325,13 @@ function meter.free(ctx, b, id, why, epoch)
   local l = meter.ledger(ctx, b, id)
   if l.p ~= b.d.rc then return false end
   if epoch > 0 and tonumber(l.e or '0') > epoch then return false end
-  local list, gone, sets, final = {}, {}, {}, {}
+  local list, gone, sets, final, back = {}, {}, {}, {}, {}
   for field, n in pairs(l) do
     if string.sub(field, 1, 2) == 'd:' then
       local dim = string.sub(field, 3)
       gone[#gone + 1] = field
       sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, meter.count(b, dim) - tonumber(n)))
-      b.used[dim] = sets[#sets]
+      b.used[dim], back[dim] = sets[#sets], -tonumber(n)
       list[#list + 1] = dim .. '=' .. n
     elseif string.sub(field, 1, 2) == 'f:' and string.byte(n) == 99 then
       final[#final + 1], final[#final + 2] = field, 'r' .. string.sub(n, 2) -- no late settlement corrects it any more
@@ -297,6 +340,7 @@ function meter.free(ctx, b, id, why, epoch)
   if #gone == 0 then return false end
   gone[#gone + 1] = 'la' -- the last report is given back with all others
   meter.some('HSET', keys.usage(ctx.r, b.name), sets)
+  meter.hour(ctx, b, back)
   meter.some('HDEL', key, gone)
   meter.some('HSET', key, final)
   meter.note(ctx, keys.gate_book(ctx.r, b.name), 'release', why == 'asked' and trail.by(ctx) or 'outbox',

@@ -5,9 +5,17 @@ import { act, asJSON, Bar, Bound, Chip, Empty, Loaded, Menu, More, number, open,
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 
+// Hours are bars of what was used of a dimension in the last 24 hours and this one.
+const Hours = ({ name, list }) => {
+  const most = Math.max(1, ...list)
+  return html`<div class="meter"><span>${visible(name)}</span><span class="num">${number(most)} in the busiest of 25 hours</span>
+    <svg viewBox="0 0 100 24" width="100%" height="24" preserveAspectRatio="none" role="img" aria-label=${`${name} by the hour, this one last: ${list.join(", ")}`}>${list.map((n, i) => n > 0 && html`<rect key=${i} x=${i * 4} width="3" y=${24 - Math.max(1, 24 * n / most)} height=${Math.max(1, 24 * n / most)} fill="currentColor"><title>${number(n)}</title></rect>`)}</svg></div>`
+}
+
 function Log({ title, load, close }) {
   const got = useLoad(load, [], { live: false })
   return html`<div><h2 id="dialog-title">${title}</h2><${Loaded} of=${got}>${d => html`<div>
+    ${Object.entries(d.hours ?? {}).map(([k, list]) => html`<${Hours} key=${k} name=${k} list=${list} />`)}
     ${d.spenders?.length > 0 && html`<h3>Who used of it last</h3><ul class="plain">${d.spenders.map(s => html`<li key=${s.execution}><a href=${to(["executions", s.execution])} onClick=${() => close()} class="mono">${shortID(s.execution)}</a> ${Object.entries(s.used).map(([k, n]) => `${number(n)} ${k}`).join(", ")} <span class="dim"><${Time} at=${s.at} /></span></li>`)}</ul>`}
     ${d.holds?.length > 0 && html`<h3>Who has its slots</h3><ul class="plain">${d.holds.slice(0, 100).map(h => html`<li key=${h.execution}><a class="mono" href=${to(["executions", h.execution])} onClick=${() => close()}>${shortID(h.execution)}</a></li>`)}</ul>`}
     <h3>What happened to it</h3>${d.events?.length ? html`<ul class="plain">${d.events.map((e, i) => html`<li key=${i}>${visible(e.what)}${e.by && html` by <b>${visible(e.by)}</b>`} ${visible(e.detail || "")} <span class="dim"><${Time} at=${e.at} /></span></li>`)}</ul>` : html`<p class="none">Nothing yet.</p>`}</div>`}<//>
@@ -25,11 +33,14 @@ const path = g => `gates/${segment(g.name)}`
 const definition = ({ scope, parent, limits, reset_ms, on_hard, warn, warn_soft, strict, refund, rate, window_ms, jitter_ms, concurrency }) => ({ scope, parent, limits, reset_ms, on_hard, warn, warn_soft, strict, refund, rate, window_ms, jitter_ms, concurrency })
 const example = { limits: { tokens: { hard: 1000000, soft: 800000 } }, on_hard: "reject", reset_ms: 86400000, rate: 100, window_ms: 60000, concurrency: 10 }
 
+// hard are the dimensions that have a hard limit.
+const hard = g => Object.keys(g.limits ?? {}).filter(d => g.limits[d].hard)
+
 // amounts are the dimensions that have limits, and then those that are only counted.
 const amounts = g => Object.entries({ ...g.limits, ...Object.fromEntries(Object.keys(g.used ?? {}).filter(d => !g.limits?.[d]).map(d => [d, {}])) })
 
-const Amount = ({ name, limit, used, reserved, refused }) => html`<div class="meter"><span>${name}</span><span class="num">${number(used)}${limit.hard ? ` of ${number(limit.hard)}` : ""}${reserved ? html` <span class="dim" title="set aside for calls that have not said yet what they use">${number(reserved)} reserved</span>` : ""}${limit.soft ? html` <span class="dim">warns at ${number(limit.soft)}</span>` : ""}${refused ? html` <span class="dim">${number(refused)} refused</span>` : ""}</span>
-  ${limit.hard ? html`<${Bar} value=${used} of=${limit.hard} part=${reserved} label=${`${name}: ${number(used)} of ${number(limit.hard)}${reserved ? `, ${number(reserved)} of it reserved` : ""}`} />` : ""}</div>`
+const Amount = ({ name, limit, used, reserved, refused, raised = 0 }) => html`<div class="meter"><span>${name}</span><span class="num">${number(used)}${limit.hard ? ` of ${number(limit.hard + raised)}` : ""}${limit.hard && raised ? html` <span class="dim" title="in this period only">${number(raised)} raised</span>` : ""}${reserved ? html` <span class="dim" title="set aside for calls that have not said yet what they use">${number(reserved)} reserved</span>` : ""}${limit.soft ? html` <span class="dim">warns at ${number(limit.soft)}</span>` : ""}${refused ? html` <span class="dim">${number(refused)} refused</span>` : ""}</span>
+  ${limit.hard ? html`<${Bar} value=${used} of=${limit.hard + raised} part=${reserved} label=${`${name}: ${number(used)} of ${number(limit.hard + raised)}${reserved ? `, ${number(reserved)} of it reserved` : ""}`} />` : ""}</div>`
 
 const Meter = ({ name, value, of, what }) => html`<div class="meter"><span>${name}</span><span class="num">${number(value)} of ${number(of)}</span><${Bar} value=${value} of=${of} label=${`${number(value)} of ${number(of)} ${what}`} /></div>`
 
@@ -42,11 +53,14 @@ function All() {
     return { all, gated: gated ?? { attached: [], closed: [] } }
   }, [])
   const edit = (g, body) => act({ title: g ? `Change ${g.name}` : "New gate", action: "Save", fields: [...(g ? [] : [{ name: "name", label: "Name", required: true, maxlength: 64 }]),
-    { name: "text", label: "Definition", kind: "area", rows: 14, value: JSON.stringify(body, null, 2), hint: "JSON: limits of amounts with hard and soft, on_hard, reset_ms; rate within window_ms; concurrency at once; parent, the gate above it, where its usage counts, too. What is left out is not limited." }],
+    { name: "text", label: "Definition", kind: "area", rows: 14, value: JSON.stringify(body, null, 2), hint: "JSON: limits of amounts with hard and soft, on_hard (reject, fail, block, ask), reset_ms; rate within window_ms; concurrency at once; parent, the gate above it, where its usage counts, too. What is left out is not limited." }],
     run: v => send("PUT", path(g ?? { name: v.name.trim() }), { reason: v.reason, ...asJSON(v.text, "The definition"), ...(g && { revision: g.revision }) }), done: "Saved.", then: page.reload })
   const drop = g => act({ title: `Remove ${g.name}`, text: "Work that names it is refused until it is made again. Work that waits for it goes on waiting.", action: "Remove", danger: true, run: v => remove(path(g), { reason: v.reason }), done: "Removed.", then: page.reload })
   const correct = g => act({ title: `Correct ${g.name}`, text: "The amount is added to what was used; a negative one is taken away.", action: "Correct", fields: [{ name: "dimension", label: "Dimension", kind: "choice", value: Object.keys(g.used ?? g.limits ?? {})[0] ?? "", options: Object.keys({ ...g.limits, ...g.used }).map(d => [d, d]) },
     { name: "amount", label: "Amount", kind: "number", required: true, value: "0" }], run: v => post(path(g) + ":adjust", { amounts: { [v.dimension]: Number(v.amount) }, reason: v.reason }), done: "Corrected.", then: page.reload })
+  const raise = g => act({ title: `Raise ${g.name}`, text: "The hard limit is higher until the period ends. To change it for good, edit the gate.", action: "Raise", fields: [{ name: "dimension", label: "Dimension", kind: "choice", value: hard(g)[0], options: hard(g).map(d => [d, d]) },
+    { name: "amount", label: "By", kind: "number", required: true, value: "0" }, { name: "execution", label: "For one execution alone", maxlength: 64, hint: "Its id. Empty: for all." }],
+    run: v => post(path(g) + ":raise", { amounts: { [v.dimension]: Number(v.amount) }, ...(v.execution?.trim() && { execution: v.execution.trim() }), reason: v.reason }), done: "Raised.", then: page.reload })
   const reset = g => act({ title: `Reset ${g.name}`, text: `A new period begins now: what was used counts no more${g.waiting_for_amounts ? `, and ${plural(g.waiting_for_amounts, "queue")} that wait for it may go on` : ""}.`, action: "Reset", run: v => post(path(g) + ":reset", { reason: v.reason }), done: "A new period has begun.", then: page.reload })
   return html`<div><div class="title"><h1>Gates</h1><div class="actions">${may("putGate") && html`<button type="button" class="main" onClick=${() => edit(null, example)}>New gate</button>`}</div></div>
     <${Loaded} of=${page}>${({ all, gated }) => html`<div>
@@ -54,8 +68,8 @@ function All() {
     : html`<${Section} id="gates" title="All gates" note="what work may use, how often it starts, how much runs at once"><ul class="plain gates">${all.items.map(g => html`<li key=${g.name}><div class="row"><b>${g.name}</b> ${g.exhausted?.length ? html`<${Chip} kind="bad">used up<//>` : ""}${g.warn ? html`<${Chip}>only warns<//>` : ""}${g.waiting ? html`<${Chip} kind="warn" title=${waits(g)}>${plural(g.waiting, "queue")} ${g.waiting === 1 ? "waits" : "wait"}<//>` : ""}
           <span class="dim">${[g.scope && visible(g.scope), g.parent && html`below <b>${g.parent}</b>`, counts(g) && (g.next_reset_at ? html`resets <${Time} at=${g.next_reset_at} />` : "never resets")].filter(Boolean).map((part, i) => html`${i ? ", " : ""}${part}`)}</span><span class="fill"></span>
           <${Menu} label="Change" items=${[{ label: "What happened…", run: () => open(Log, { title: g.name, load: s => get(path(g), {}, s) }) }, may("putGate") && { label: "Edit…", run: () => edit(g, definition(g)) }, counts(g) && may("adjustUsage") && { label: "Correct…", run: () => correct(g) },
-            counts(g) && may("resetUsage") && { label: "Reset…", run: () => reset(g) }, may("removeGate") && { label: "Remove…", danger: true, run: () => drop(g) }]} /></div>
-        ${amounts(g).map(([d, l]) => html`<${Amount} key=${d} name=${d} limit=${l} used=${g.used?.[d] ?? 0} reserved=${g.reserved?.[d]} refused=${g.refused?.[d]} />`)}
+            hard(g).length > 0 && may("raiseLimits") && { label: "Raise…", run: () => raise(g) }, counts(g) && may("resetUsage") && { label: "Reset…", run: () => reset(g) }, may("removeGate") && { label: "Remove…", danger: true, run: () => drop(g) }]} /></div>
+        ${amounts(g).map(([d, l]) => html`<${Amount} key=${d} name=${d} limit=${l} used=${g.used?.[d] ?? 0} reserved=${g.reserved?.[d]} raised=${g.raised?.[d]} refused=${g.refused?.[d]} />`)}
         ${g.concurrency ? html`<${Meter} name="at once" value=${g.held} of=${g.concurrency} what="slots" />` : ""}
         ${g.rate ? html`<${Meter} name=${`in ${span(g.window_ms)}`} value=${g.started} of=${g.rate} what="starts" />` : ""}</li>`)}</ul><//>`}
     ${gated.closed.length > 0 && html`<${Section} id="closed" title="Kept back" note="queues that wait for a gate or a limit of a key"><${Table} label="Queues that are kept back" rows=${gated.closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.reason.text].join("/")} columns=${[
