@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -52,7 +54,7 @@ const (
 // changed it; ErrNotFound, with IfRevision, and if there is no gate of the name of its Parent. client.ErrClosed.
 func (a *Admin) PutGate(ctx context.Context, g admission.Gate, opts ...flowfabric.ChangeOption) error {
 	acts, expected := link.ChangeOf(opts)
-	act, err := a.gating(acts, valid.GateName("gate", g.Name), validateGate(g))
+	act, err := a.gating(acts, valid.Service("gate", g.Name), validateGate(g))
 	if err != nil {
 		return about("put", "gate", g.Name, err)
 	}
@@ -143,7 +145,60 @@ func validateGate(g admission.Gate) error {
 			return bad("refund of %.40q, want failed, cancelled or expired", outcome)
 		}
 	}
-	return validateLimits(g.Limits, bad)
+	if strings.Contains(g.Name, "/") && g.Service == nil {
+		return bad("name %q: one with a slash is of a service", g.Name)
+	}
+	return cmp.Or(validateLimits(g.Limits, bad), validateService(g, bad))
+}
+
+// validateService checks what is said of a service.
+func validateService(g admission.Gate, bad func(format string, a ...any) error) error {
+	s := g.Service
+	if s == nil {
+		return nil
+	}
+	own := admission.Gate{Name: g.Name, Scope: g.Scope, OnHard: g.OnHard, Service: s}
+	if !reflect.DeepEqual(g, own) || g.OnHard != "" && g.OnHard != admission.HardReject {
+		return bad("the gate of a service has a scope and nothing else beside it")
+	}
+	switch {
+	case len(s.PerMinute) == 0 && s.Calls == 0:
+		return bad("a service has amounts per minute, or a number of calls at once")
+	case len(s.PerMinute) > limits.MaxServiceDimensions:
+		return bad("a service has %d dimensions, want at most %d", len(s.PerMinute), limits.MaxServiceDimensions)
+	case s.Calls < 0 || s.Calls > maxStarts:
+		return bad("calls %d, want 0..%d at once", s.Calls, maxStarts)
+	case s.Patience < 0 || time.Duration(s.Patience) > time.Minute || time.Duration(s.Patience)%time.Millisecond != 0:
+		return bad("patience %s, want whole milliseconds, at most 60s", s.Patience)
+	case len(s.Weights) > limits.MaxWeights:
+		return bad("%d namespaces have a weight, want at most %d", len(s.Weights), limits.MaxWeights)
+	}
+	for _, dim := range slices.Sorted(maps.Keys(s.PerMinute)) {
+		n, burst := s.PerMinute[dim], s.Burst[dim]
+		if err := valid.Dimension("per_minute", dim); err != nil {
+			return bad("%w", err)
+		}
+		if n < 2 || n > limits.MaxPerMinute {
+			return bad("%d %s per minute, want 2..%d", n, dim, limits.MaxPerMinute)
+		}
+		if burst < 0 || burst > n/2 {
+			return bad("burst of %s is %d, want 0..%d: half of what a minute has", dim, burst, n/2)
+		}
+	}
+	for _, dim := range slices.Sorted(maps.Keys(s.Burst)) {
+		if _, ok := s.PerMinute[dim]; !ok {
+			return bad("burst of %.64q, of which a minute is not limited", dim)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(s.Weights)) {
+		if err := valid.Name("namespace", namespace); err != nil {
+			return bad("%w", err)
+		}
+		if n := s.Weights[namespace]; n < 1 || n > limits.MaxWeight {
+			return bad("weight %d of namespace %s, want 1..%d", n, namespace, limits.MaxWeight)
+		}
+	}
+	return nil
 }
 
 // validateLimits checks the limits of dimensions.
@@ -168,7 +223,7 @@ func validateLimits(by map[string]admission.Limit, bad func(format string, a ...
 // removed is false when there was none.
 func (a *Admin) RemoveGate(ctx context.Context, name string, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := true
-	act, err := a.gating(opts, valid.GateName("gate", name))
+	act, err := a.gating(opts, valid.Service("gate", name))
 	if err == nil {
 		a.conn.Gates.Forget(flowfabric.Gate(name))
 		already, err = a.store.RemoveGate(act.Noted(ctx, "remove", "gate", name), name)
@@ -180,7 +235,7 @@ func (a *Admin) RemoveGate(ctx context.Context, name string, opts ...flowfabric.
 // to 1,000), the last 100 that used of it, and its newest 256 audit entries. Errors: flowfabric.ErrNotFound;
 // ErrInvalidInput for a name that none can have.
 func (a *Admin) GetGate(ctx context.Context, name string) (admission.GateRecord, error) {
-	_, err := a.gating(nil, valid.GateName("gate", name))
+	_, err := a.gating(nil, valid.Service("gate", name))
 	var record admission.GateRecord
 	if err == nil {
 		record, err = a.store.ReadGate(ctx, name, spendersRead, holdsRead, auditEntries)
@@ -365,7 +420,7 @@ func validateText(field, text string) error {
 // goes on, 0 for ever. Work that waits for it goes on. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
 func (a *Admin) ResetUsage(ctx context.Context, name string, move bool,
 	opts ...flowfabric.ActOption) (period uint64, left time.Duration, err error) {
-	act, err := a.gating(opts, valid.GateName("gate", name))
+	act, err := a.gating(opts, valid.Service("gate", name))
 	if err == nil {
 		var wake []engine.Waiter
 		period, left, wake, err = a.store.ResetUsage(act.Noted(ctx, "reset", "gate", name), name, move)

@@ -15,7 +15,8 @@ import (
 //   - starts: how many executions may start in any window of time (Rate, Window, Jitter).
 //   - at once: how many may run at the same time (Concurrency).
 type Gate struct {
-	Name  string `json:"name,omitempty"` // 1..64 letters, digits, "_", "." and "-", a letter or digit first
+	// 1..64 letters, digits, "_", "." and "-", a letter or digit first; that of a service may have slashes
+	Name  string `json:"name,omitempty"`
 	Scope string `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
 
 	// Parent is a gate above it: what is reserved or spent here counts there, too, and all of them must let work pass.
@@ -50,10 +51,15 @@ type Gate struct {
 
 	// executions that run at the same time, at most 1,000,000; a suspended one does not count
 	Concurrency int `json:"concurrency,omitempty" jsonschema:"how many run at once, at most 1000000; 0: no bound"`
+
+	// Service is for the gate of a service, which is asked for each call and has nothing of the above but Scope.
+	Service *Service `json:"service,omitempty" jsonschema:"for the gate of a service, asked for each call; without other meters"`
 }
 
 // CountsAmounts reports whether the gate has a meter of amounts.
-func (g Gate) CountsAmounts() bool { return len(g.Limits) > 0 || g.Rate == 0 && g.Concurrency == 0 }
+func (g Gate) CountsAmounts() bool {
+	return g.Service == nil && (len(g.Limits) > 0 || g.Rate == 0 && g.Concurrency == 0)
+}
 
 // Limit bounds a dimension. Both values are 0..2^53-1, Soft is not above Hard. **0 = UNLIMITED**: it does not forbid
 // all use.
@@ -125,6 +131,9 @@ type GateRecord struct {
 	Line       []Spender `json:"line,omitempty" jsonschema:"who waits for amounts, the first in front; not in lists"`
 	Spenders   []Spender `json:"spenders,omitempty" jsonschema:"who used of it, the newest first; not in lists"`
 
+	// State is that of the gate of a service. Its Line is who waits for a call, and its Slots are calls under way.
+	State *ServiceState `json:"state,omitempty" jsonschema:"of a service"`
+
 	// Of its starts and slots.
 	Started  int      `json:"started" jsonschema:"in the window"`
 	Held     int      `json:"held" jsonschema:"slots that are taken"`
@@ -150,6 +159,11 @@ type Spender struct {
 	Reserved  map[string]int64       `json:"reserved,omitempty" jsonschema:"for calls that have not settled"`
 	Waits     map[string]int64       `json:"waits_for,omitempty" jsonschema:"what it waits for, in line"`
 	Refusals  int                    `json:"refusals,omitempty" jsonschema:"how often it was refused that"`
+	// Of one that waits for a call of a service: its namespace, in how long its turn comes, and whether it gave its
+	// slot up meanwhile. At is when it asks again.
+	Namespace string            `json:"namespace,omitempty" jsonschema:"of a service: by whose weight it waits"`
+	Turn      flowfabric.Millis `json:"turn_ms,omitzero" jsonschema:"of a service: in how long its turn comes"`
+	Away      bool              `json:"away,omitempty" jsonschema:"of a service: it waits without a slot"`
 }
 
 // Hold is a slot of a gate that an execution has.

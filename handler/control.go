@@ -2,6 +2,7 @@ package handler
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -31,7 +32,7 @@ func RetryAfter(d time.Duration, err error) error {
 // Delay, returned by a handler, puts the execution aside for d and runs the handler again from the top as the
 // same attempt: no retry is consumed, recorded steps are kept. d is rounded up to whole milliseconds; a negative
 // d is 0 (again as soon as a worker is free), and more than 10 years is 10 years.
-func Delay(d time.Duration) error { return &delayError{d} }
+func Delay(d time.Duration) error { return &delayError{after: d} }
 
 // Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's
 // input type: for loops and conversations that would pass the 1,000 steps of an execution. The handler runs again, as
@@ -69,7 +70,12 @@ type (
 		after time.Duration
 		err   error
 	}
-	delayError    struct{ after time.Duration }
+	delayError struct {
+		after time.Duration
+		// of one that waits for its turn at a service, and its place of how many there
+		service   string
+		place, of int
+	}
 	cancelError   struct{ reason string }
 	continueError struct{ input any }
 	categoryError struct {
@@ -82,11 +88,17 @@ func (e *permanentError) Error() string  { return e.err.Error() }
 func (e *permanentError) Unwrap() error  { return e.err }
 func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
-func (e *delayError) Error() string      { return "delay the execution by " + e.after.String() }
-func (e *cancelError) Error() string     { return "cancel the execution: " + e.reason }
-func (e *continueError) Error() string   { return "continue the execution with another input" }
-func (e *categoryError) Error() string   { return e.err.Error() }
-func (e *categoryError) Unwrap() error   { return e.err }
+func (e *delayError) Error() string {
+	if e.service != "" {
+		return fmt.Sprintf("waits without a slot for a turn at service %s: %d of %d in line, about %s", e.service,
+			e.place, e.of, e.after.Round(time.Second))
+	}
+	return "delay the execution by " + e.after.String()
+}
+func (e *cancelError) Error() string   { return "cancel the execution: " + e.reason }
+func (e *continueError) Error() string { return "continue the execution with another input" }
+func (e *categoryError) Error() string { return e.err.Error() }
+func (e *categoryError) Unwrap() error { return e.err }
 
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)

@@ -36,6 +36,7 @@ type Outcome struct {
 	Input  []byte // continue: encoded, at most 1 MiB
 	// delay: whole milliseconds, 0..10 years; block: for how long its queue is closed at most
 	Delay   time.Duration
+	Service string  // delay: the service for whose turn it waits ([Task.Acquire]); "" for none
 	Failure Failure // fail: within the bounds the server checks
 	Reason  string  // cancel: at most 1 KiB
 	Err     error   // what the handler returned, or why the execution is not its own; nil if complete
@@ -92,7 +93,8 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return t.continued(next.input, err)
 	}
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
-		return Outcome{Kind: codes.OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
+		return Outcome{Kind: codes.OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay),
+			Service: delay.service, Err: err}
 	}
 	if wanted, ok := errors.AsType[*waitwords.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)

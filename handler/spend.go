@@ -453,6 +453,11 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		s.closed = true
 		<-s.turn
 	}
+	if t.cfg.Services != nil {
+		ctx, cancel := outlive(ctx, spendGrace)
+		t.calls.ended(ctx, t)
+		cancel()
+	}
 	t.mu.Lock()
 	stopped := t.stopped
 	t.mu.Unlock()

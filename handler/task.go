@@ -23,6 +23,7 @@ type Task struct {
 	logging  sync.Once // makes the logger of a task that was given none
 	logger   *slog.Logger
 	spending *spending // nil without gates
+	calls    calls
 
 	mu    sync.Mutex
 	codec Codec          // of the definition

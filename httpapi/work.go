@@ -335,7 +335,7 @@ func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, delay)
+	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, delay, "")
 	return &already{before}, err
 }
 

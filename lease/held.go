@@ -98,7 +98,7 @@ func (h *Held) Fail(ctx context.Context, f handler.Failure) (retry bool, retryIn
 // Delay puts the execution back for d, 1 ms..10 years, without using up a retry. Errors: see Complete.
 func (h *Held) Delay(ctx context.Context, d time.Duration) error {
 	return h.settle(ctx, "delay", func(ctx context.Context) error {
-		_, err := h.session.engine.DelayExecution(ctx, h.Fence, d)
+		_, err := h.session.engine.DelayExecution(ctx, h.Fence, d, "")
 		return err
 	})
 }

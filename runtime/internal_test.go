@@ -224,8 +224,9 @@ func (f *faulty) FailExecution(ctx context.Context, fence flowfabric.Fence,
 	return o, f.cut(fence, err)
 }
 
-func (f *faulty) DelayExecution(ctx context.Context, fence flowfabric.Fence, d time.Duration) (bool, error) {
-	already, err := f.store.DelayExecution(ctx, fence, d)
+func (f *faulty) DelayExecution(ctx context.Context, fence flowfabric.Fence, d time.Duration,
+	service string) (bool, error) {
+	already, err := f.store.DelayExecution(ctx, fence, d, service)
 	return already, f.cut(fence, err)
 }
 

@@ -93,7 +93,7 @@ func (j *job) send(o handler.Outcome) error {
 			reply, err := j.jobs.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
 			return j.failed(o, reply, err)
 		case codes.OutcomeDelay:
-			_, err := j.jobs.store.DelayExecution(ctx, fence, o.Delay)
+			_, err := j.jobs.store.DelayExecution(ctx, fence, o.Delay, o.Service)
 			return j.settled(err, "delay", "")
 		case codes.OutcomeContinue:
 			_, err := j.jobs.store.ContinueExecution(ctx, fence, o.Input)

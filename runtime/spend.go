@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ledger"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
 // spender is what reports usage, and wakes who waited for what is given back.
@@ -19,6 +20,7 @@ type spender interface {
 	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
 	admit.Blocker
 	ledger.Store
+	tasks.Services
 }
 
 // block puts an execution back into its queue and closes that until its gate has room for what was refused, or for

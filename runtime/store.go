@@ -35,7 +35,8 @@ type settler interface {
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion,
 		next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 	FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error)
-	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration) (already bool, err error)
+	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration,
+		service string) (already bool, err error)
 	ContinueExecution(ctx context.Context, fence flowfabric.Fence, input []byte) (already bool, err error)
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)

@@ -128,8 +128,9 @@ func topics() map[string][]scenario {
 		"cleanup":       cleanupScenarios,
 		"gates": slices.Concat(gateScenarios, amountScenarios, slotScenarios, meterScenarios, limitScenarios,
 			gateLifeScenarios, gateFlowScenarios),
-		"spend": slices.Concat(spendScenarios, ledgerScenarios, ledgerRuleScenarios, allowanceScenarios),
-		"fair":  slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
+		"spend":    slices.Concat(spendScenarios, ledgerScenarios, ledgerRuleScenarios, allowanceScenarios),
+		"services": serviceScenarios,
+		"fair":     slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
 		"flow": slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios,
 			flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios,
 			flowUniqueScenarios),
@@ -145,7 +146,7 @@ var order = []string{
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals", "twins",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas",
-	"counting", "flow", "cleanup", "children", "await", "gates", "spend", "fair", "fuzz",
+	"counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -81,7 +81,7 @@ var continueScenarios = []scenario{
 					return errors.Join(err, s[0].Err)
 				},
 				"records": func() error { _, err := w.e.RecordStep(w.ctx, old, "s", nil, 0); return err },
-				"delays":  func() error { _, err := w.e.DelayExecution(w.ctx, old, time.Second); return err },
+				"delays":  func() error { _, err := w.e.DelayExecution(w.ctx, old, time.Second, ""); return err },
 			} {
 				w.unchanged(what, func() { same(w, what, errors.Is(call(), denied.StaleLease), true) })
 			}

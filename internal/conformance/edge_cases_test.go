@@ -26,12 +26,12 @@ var edgeCaseScenarios = []scenario{
 		second := k.one(id).Fence // the same attempt under a new epoch
 		w.delay(second, time.Second)
 		w.unchanged("the delay before", func() {
-			_, err := w.e.DelayExecution(w.ctx, first, time.Second)
+			_, err := w.e.DelayExecution(w.ctx, first, time.Second, "")
 			w.is(err, denied.NotActive)
 		})
 		for what, other := range strangers(second) {
 			w.unchanged("a delay by another "+what, func() {
-				_, err := w.e.DelayExecution(w.ctx, other, time.Second)
+				_, err := w.e.DelayExecution(w.ctx, other, time.Second, "")
 				w.is(err, denied.NotActive)
 			})
 		}

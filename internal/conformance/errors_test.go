@@ -357,6 +357,7 @@ func beyond(t contract.Type) (out []string) {
 var nearly = map[string][]string{
 	"tag": {"a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é",
 		strings.Repeat("a", 63) + ".b"},
+	"service":   {"/a", "a b", "a{b}", strings.Repeat("l", 65)},
 	"label":     {".a", "a b", "a{b}", strings.Repeat("l", 65)},
 	"dimension": {"T", "9a", "a b", ".a", "breached-at", strings.Repeat("d", 65)},
 	"kid":       {"a:b", "a b", "ä", "a\n", "k/1", strings.Repeat("k", 33)},
@@ -493,7 +494,7 @@ func (w *env) stage() staged {
 		call{"ff_read_steps", []string{proto, ids.UUID(id).String(), ""}},
 		call{"ff_explain_execution", []string{proto, ids.UUID(asleep).String()}},
 		call{"ff_change_priority", []string{proto, ids.UUID(waiting).String(), "5"}},
-		call{"ff_set_delay", []string{proto, ids.UUID(later).String(), "5000", uuid.NewString()}},
+		call{"ff_set_delay", []string{proto, ids.UUID(later).String(), "5000", uuid.NewString(), ""}},
 		call{"ff_set_tags", []string{proto, ids.UUID(id).String(), "execution", "1", "c.d", "v", "1", "a.b"}},
 		call{"ff_replay_execution", []string{proto, ids.UUID(ended).String(), uuid.NewString(), "drop", "1"}},
 		call{"ff_purge_execution", []string{proto, ids.UUID(ended).String(), "86400000"}},
@@ -583,7 +584,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 	return []call{
 		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},
 		{"ff_fail_execution", with("category", "reason", "0", "", "", "0")},
-		{"ff_delay_execution", with("+1000")},
+		{"ff_delay_execution", with("+1000", "")},
 		{"ff_continue_execution", with("next")},
 		{"ff_release_execution", with()},
 		{"ff_cancel_execution", with("owner")},

@@ -69,7 +69,7 @@ var flowCancelScenarios = []scenario{
 			"fails":     {func(g *graph, c engine.Claim) { g.fail(c) }, flowfabric.Failed},
 			"retries":   {func(g *graph, c engine.Claim) { w.fail(c.Fence, "x") }, flowfabric.Cancelled},
 			"delays": {func(g *graph, c engine.Claim) {
-				_, err := w.e.DelayExecution(w.ctx, c.Fence, time.Hour)
+				_, err := w.e.DelayExecution(w.ctx, c.Fence, time.Hour, "")
 				w.no(err)
 			}, flowfabric.Cancelled},
 			"is handed back": {func(g *graph, c engine.Claim) {

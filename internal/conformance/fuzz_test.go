@@ -493,7 +493,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 0:
 		return call{"ff_change_priority", []string{proto, id, "0"}}
 	case 1:
-		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString()}}
+		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString(), ""}}
 	}
 	return call{"ff_purge_execution", []string{proto, id, "86400000"}}
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // gateFunctions are called where gates are. All others concern a partition of executions.
-var gateFunctions = []string{"ff_put_gate", "ff_remove_gate", "ff_spend", "ff_reserve", "ff_change_usage",
-	"ff_settle_gates",
-	"ff_admit", "ff_read_gate", "ff_list_gates"}
+var gateFunctions = []string{"ff_put_gate", "ff_remove_gate", "ff_spend", "ff_reserve", "ff_acquire",
+	"ff_change_usage", "ff_settle_gates", "ff_admit", "ff_read_gate", "ff_list_gates"}
 
 // beside makes the partition of gates that has the number of the scenario's own, empty. Until the next reset, whatever
 // looks at the scenario's keyspace looks at it too.
@@ -123,6 +122,7 @@ func (w *env) gateName(prefix string) string {
 // stagedGates is what there is of gates, and of executions that ask them, each in another state.
 type stagedGates struct {
 	room, spent, slots string // counts amounts and has room, or has none; has one slot of two taken
+	api                string // of a service, with two calls under way and one that waits
 	worker             *worker
 	granted, active    engine.Grant           // of the worker
 	paused, waiting    flowfabric.ExecutionID // by an operator; in a route without gates
@@ -139,6 +139,8 @@ func (w *env) stageGates() stagedGates {
 	w.must("ff_put_gate", putGate(s.room, "", "0", "failed", "tokens", "100", "80")...)
 	w.must("ff_put_gate", putGate(s.spent, "", "0", "", "tokens", "5", "0")...)
 	w.must("ff_put_gate", putStarts(s.slots, "", "", "10", "60000", "2", "0")...)
+	s.api = w.gateName("api")
+	w.must("ff_put_gate", putService(s.api, "")...)
 	asks := func(name string) []option {
 		return []option{kind(name), asking(flowfabric.Gate(s.room), flowfabric.Gate(s.slots))}
 	}
@@ -162,6 +164,9 @@ func (w *env) stageGates() stagedGates {
 	for _, number := range []string{"1", "3", "4"} {
 		w.must("ff_reserve", reserving(s.room, "reserve", active, "9", number, "tokens", "5")...)
 	}
+	w.must("ff_acquire", acquiring(s.api, "acquire", active, "9", "1", "10")...)
+	w.must("ff_acquire", acquiring(s.api, "acquire", active, "9", "2", "10")...)
+	w.must("ff_acquire", acquiring(s.api, "acquire", done, "9", "1", "900")...)
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
 	w.create(asks("gated")...)
@@ -189,13 +194,29 @@ func (w *env) stageGates() stagedGates {
 // putGate is the wire form of a gate that counts one dimension.
 func putGate(name, expected, interval, refund, dimension, hard, soft string) []string {
 	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "0",
-		"0", "0", "0", "", "1", dimension, hard, soft}
+		"0", "0", "0", "", "1", dimension, hard, soft, "0", "0", "0", "0"}
 }
 
 // putStarts is the wire form of a gate that counts starts and slots.
 func putStarts(name, expected, scope, rate, window, concurrency, jitter string) []string {
 	return []string{proto, name, expected, scope, "strict", "reject", "allow", "0", "0", "", rate, window, concurrency,
-		jitter, "", "0"}
+		jitter, "", "0", "0", "0", "0", "0"}
+}
+
+// putService is the wire form of the gate of a service.
+func putService(name, expected string) []string {
+	minute := "1000"
+	if expected != "" {
+		minute = "2000"
+	}
+	return []string{proto, name, expected, "", "strict", "reject", "allow", "0", "0", "", "0", "0", "0", "0", "", "0",
+		"5", "2000", "1", "tokens", minute, "0", "1", "acme", "3"}
+}
+
+// acquiring is the wire form of a call that asks for its turn at a service, or ends.
+func acquiring(gate, how string, id flowfabric.ExecutionID, epoch, number, estimate string) []string {
+	return []string{proto, gate, how, spenderText(id), epoch, number, "acme", "0", "1", "0", "0", "1", "tokens",
+		estimate, "0"}
 }
 
 // reserving is the wire form of a call about a reservation.
@@ -244,7 +265,14 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_settle_gates", []string{proto, "2", s.slots, spenderText(s.spender), epoch, "0", "held", s.slots,
 			spenderText(s.spender), epoch, "0", "gone"}},
 		{"ff_admit", []string{proto, s.spent, p, closed, "10000", "1", "1", holdText(s.granted)}},
-		{"ff_read_gate", []string{proto, s.room, "10", "10", "10"}},
+		{"ff_read_gate", []string{proto, s.room, "10", "10", "10", ""}},
+		{"ff_read_gate", []string{proto, s.api, "10", "10", "10", spenderText(s.spender)}},
+		{"ff_put_gate", putService(w.gateName("api2"), "")},
+		{"ff_put_gate", putService(s.api, "1")},
+		{"ff_acquire", acquiring(s.api, "acquire", s.spender, "9", "3", "60")},
+		{"ff_acquire", acquiring(s.api, "acquire", s.spender, "9", "4", "900")},
+		{"ff_acquire", acquiring(s.api, "settle", s.spender, "9", "1", "5")},
+		{"ff_acquire", acquiring(s.api, "refused", s.spender, "9", "2", "5")},
 		{"ff_list_gates", []string{proto, "", "10"}},
 		{"ff_remove_gate", []string{proto, s.room}},
 		{"ff_put_gate", putStarts(w.gateName("further"), "", "for tests", "10", "60000", "2", "1000")},

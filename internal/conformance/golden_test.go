@@ -155,9 +155,9 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "fail as a timeout":
 		return fenced("ff_fail_execution", "attempt_timeout", "", "0", "", "", "0")
 	case "delay":
-		return fenced("ff_delay_execution", "+1000")
+		return fenced("ff_delay_execution", "+1000", "")
 	case "delay by nothing":
-		return fenced("ff_delay_execution", "+0")
+		return fenced("ff_delay_execution", "+0", "")
 	case "continue":
 		return fenced("ff_continue_execution", "next")
 	case "release":
@@ -192,9 +192,9 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "priority":
 		return operator("ff_change_priority", "5")
 	case "run now":
-		return operator("ff_set_delay", "0", request.String())
+		return operator("ff_set_delay", "0", request.String(), "")
 	case "set delay":
-		return operator("ff_set_delay", "5000", request.String())
+		return operator("ff_set_delay", "5000", request.String(), "")
 	case "tags":
 		return operator("ff_set_tags", "execution", "1", "a.b", "c", "0")
 	case "replay":

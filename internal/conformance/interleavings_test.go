@@ -94,7 +94,7 @@ var (
 	claims, claimAgain = claiming(false), claiming(true)
 	completes          = holding("ff_complete_execution")
 	fails              = holding("ff_fail_execution", "io", "reason", "0", "", "", "0")
-	delays             = holding("ff_delay_execution", "+1000")
+	delays             = holding("ff_delay_execution", "+1000", "")
 	continues          = holding("ff_continue_execution", "next")
 	releases           = holding("ff_release_execution")
 	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")

@@ -336,7 +336,7 @@ func (w *env) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 			_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "c", Reason: "r"})
 			return err
 		},
-		"delay":   func() error { _, err := w.e.DelayExecution(w.ctx, f, time.Second); return err },
+		"delay":   func() error { _, err := w.e.DelayExecution(w.ctx, f, time.Second, ""); return err },
 		"release": func() error { _, err := w.e.ReleaseExecution(w.ctx, f); return err },
 		"cancel": func() error {
 			_, err := w.e.CancelExecution(w.ctx, f.Execution,

@@ -39,6 +39,7 @@ var refusedWhenFull = map[string]string{
 	"ff_put_gate":                 "a gate",
 	"ff_spend":                    "an entry for each execution",
 	"ff_reserve":                  "an entry for each reservation",
+	"ff_acquire":                  "an entry for each call",
 	"ff_record_step":              "a step",
 	"ff_update_progress":          "a message",
 	"ff_replay_execution":         "an attempt",

@@ -254,7 +254,7 @@ var settleScenarios = []scenario{
 		w.all("delayed", eq(s.State.Public, "delayed"), eq(s.Phase().AttemptState, "attempt_interrupted"),
 			eq(s.Attempts, 1), eq(s.Retries, 0))
 		w.unchanged("the same delay", func() {
-			already, err := w.e.DelayExecution(w.ctx, f, 500*time.Millisecond)
+			already, err := w.e.DelayExecution(w.ctx, f, 500*time.Millisecond, "")
 			w.no(err)
 			same(w, "already", already, true)
 		})
@@ -277,7 +277,7 @@ var settleScenarios = []scenario{
 		w.delay(c.Fence, 0)
 		w.code(id, "R1i")
 		past := k.one(id)
-		w.must("ff_delay_execution", append(append([]string{proto}, fenceArgs(past.Fence)...), "1")...)
+		w.must("ff_delay_execution", append(append([]string{proto}, fenceArgs(past.Fence)...), "1", "")...)
 		w.check()
 		w.code(id, "R1i")
 	}},

@@ -141,7 +141,7 @@ func (w *env) fail(f flowfabric.Fence, category string) engine.FailOutcome {
 
 func (w *env) delay(f flowfabric.Fence, d time.Duration) {
 	w.Helper()
-	already, err := w.e.DelayExecution(w.ctx, f, d)
+	already, err := w.e.DelayExecution(w.ctx, f, d, "")
 	w.no(err)
 	same(w, "delay already", already, false)
 	w.check()

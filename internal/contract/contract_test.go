@@ -92,6 +92,7 @@ func TestTypes(t *testing.T) {
 		"ascii(3)":               {[]string{"", "{a}"}, []string{"é", "\n"}},
 		"line(3)":                {[]string{"", "aé"}, []string{"a\n", "abcd", "\x7f"}},
 		"name(3)":                {[]string{"a b"}, []string{"", "{", ".", "..", "é", "abcd"}},
+		"service":                {[]string{"openai/gpt-5", "9"}, []string{"", "/a", "a b", "a:b"}},
 		"label":                  {[]string{"a.b-c_D", "9"}, []string{"", ".a", "a b", strings.Repeat("a", 65)}},
 		"uuid":                   {[]string{uuid}, []string{strings.ToUpper(uuid), uuid[1:], ""}},
 		"id":                     {[]string{uuid, strings.Repeat("\n", 36)}, []string{uuid + "x", ""}},

@@ -29,7 +29,8 @@ import (
 //	name(9)       1 to so many bytes of printable ASCII without braces, neither . nor ..
 //	label         1 to 64 letters, digits, _ . and -, a letter or digit first
 //	dimension     1 to 64 lower-case letters, digits, _ and ., a letter first
-//	gate          a label, or a limit of a key: @<at once>.<starts>.<window, ms>@<key>
+//	service       likewise, and /: the name of a gate of a service
+//	gate          a service, or a limit of a key: @<at once>.<starts>.<window, ms>@<key>
 //	uuid          a UUID in lower case
 //	id            36 bytes
 //	ref           the partition and the id of an execution, as in 12.uuid
@@ -58,9 +59,10 @@ var (
 		"score": regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
 		"when":  regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
 		"gate": regexp.MustCompile(
-			`^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|@\d+\.\d+\.\d+@[A-Za-z0-9_.:/@+=%-]{1,128})$`),
+			`^([A-Za-z0-9][A-Za-z0-9_./-]{0,63}|@\d+\.\d+\.\d+@[A-Za-z0-9_.:/@+=%-]{1,128})$`),
 		"dimension": regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`),
 		"label":     regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`),
+		"service":   regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$`),
 		"uuid":      regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`),
 		"id":        regexp.MustCompile(`(?s)^.{36}$`),
 		"ref":       regexp.MustCompile(`(?s)^(0|[1-9][0-9]{0,4})\..{36}$`),
@@ -215,6 +217,7 @@ func (t Type) Want() string {
 		"score": "a number", "when": "milliseconds since 1970, or + and milliseconds from now",
 		"gate":      "the name of a gate, or a limit of a key",
 		"label":     "1..64 letters, digits, _ . and -, a letter or digit first",
+		"service":   "1..64 letters, digits, _ . / and -, a letter or digit first",
 		"dimension": "1..64 lower-case letters, digits, _ and ., a letter first", "uuid": "a UUID in lower case",
 		"id": "36 bytes", "ref": "a partition and an id", "tag": "dotted lower-case parts, at most 64 bytes",
 		"kid": "1..32 letters, digits, _ . and -", "code": "the code of a state", "text": "a text"}[t.Name]

@@ -151,7 +151,7 @@ func (z *zombies) attack(ctx context.Context, how string, f flowfabric.Fence, wh
 			return err
 		}
 		writes["delay"] = func() error {
-			_, err := z.engine.DelayExecution(ctx, f, time.Hour)
+			_, err := z.engine.DelayExecution(ctx, f, time.Hour, "")
 			return err
 		}
 		writes["release"] = func() error {

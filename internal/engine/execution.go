@@ -175,9 +175,11 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 }
 
 // DelayExecution puts the held attempt aside for d (0..10 years; 0 makes it claimable at once). The same attempt
-// goes on later and no retry is consumed (lua/execution/ff_delay_execution.lua).
-func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.Duration) (already bool, err error) {
-	return e.settled(ctx, f.Execution.Partition(), wire.DelayExecution{Fence: fenceOf(f),
+// goes on later and no retry is consumed (lua/execution/ff_delay_execution.lua). service: for its turn there, "" =
+// none.
+func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.Duration,
+	service string) (already bool, err error) {
+	return e.settled(ctx, f.Execution.Partition(), wire.DelayExecution{Fence: fenceOf(f), Reason: service,
 		Delay: "+" + strconv.FormatInt(max(0, d.Milliseconds()), 10)})
 }
 

@@ -51,6 +51,10 @@ func (e *Engine) ReadGate(ctx context.Context, name string, spenders, holds,
 		hold, _, _ := strings.Cut(text, " ")
 		g.Holds = append(g.Holds, hold)
 	}
+	waits := waitsFor
+	if g.Service != nil {
+		waits, g.State = waitsAt, serviceState(r.Pace)
+	}
 	for _, text := range r.Line {
 		w, wrong := waits(text)
 		g.Line, err = append(g.Line, w), cmp.Or(err, wrong)
@@ -78,6 +82,9 @@ func gateFields(g *admission.GateRecord, v map[string]string) {
 	}
 	g.Rate, g.Concurrency = int(f.Number("rt")), int(f.Number("cp"))
 	g.Window, g.Jitter = millis(f.Number("wn")), millis(f.Number("jt"))
+	if _, ok := v["sv"]; ok {
+		g.Service = service(v)
+	}
 	g.Limits, g.Refused = map[string]admission.Limit{}, map[string]int64{}
 	for field := range v {
 		if dim, ok := strings.CutPrefix(field, "v:"); ok && f.Number(field) > 0 {
@@ -184,7 +191,7 @@ func amountsOf(text string) map[string]int64 {
 }
 
 // waits reads who waits in line, and for what.
-func waits(text string) (admission.Spender, error) {
+func waitsFor(text string) (admission.Spender, error) {
 	h := header{rest: text}
 	id, err := gatetext.ParseSpender(h.next())
 	w := admission.Spender{Execution: id, Refusals: int(h.unsigned()), At: time.UnixMilli(int64(h.unsigned())).UTC(),

@@ -93,7 +93,7 @@ type SuspectReservation struct {
 	Hold
 	Gate   string
 	Number uint64
-	Last   string // the gate whose word decides, "" = this one
+	Last   string // the gate whose word decides, "" = this one; "/": it is a call of a service
 }
 
 // Suspects are up to 64 reservations of a partition of gates that nobody has vouched for in a minute
@@ -128,6 +128,11 @@ func (e *Engine) Vouch(ctx context.Context, x SuspectReservation) error {
 // full, or settled before.
 func (e *Engine) Resolve(ctx context.Context, x SuspectReservation) ([]Waiter, error) {
 	last := x.Last
+	if last == "/" {
+		_, err := e.EndCall(ctx, ServiceCall{Service: x.Gate, Fence: flowfabric.Fence{Execution: x.Execution,
+			Epoch: x.Epoch}, Number: x.Number}, CallOver)
+		return nil, err
+	}
 	if last == "" {
 		last = x.Gate
 	}

@@ -57,6 +57,16 @@ func (e *Engine) PutGate(ctx context.Context, g admission.Gate,
 		q.Dimensions = append(q.Dimensions, wire.PutGateDimension{Dimension: dim, Hard: int(g.Limits[dim].Hard),
 			Soft: int(g.Limits[dim].Soft)})
 	}
+	if s := g.Service; s != nil {
+		q.Calls, q.Patience = s.Calls, s.Waits()
+		for _, dim := range slices.Sorted(maps.Keys(s.PerMinute)) {
+			q.Rates = append(q.Rates, wire.PutGateRate{Dimension: dim, Minute: int(s.PerMinute[dim]),
+				Burst: int(s.Burst[dim])})
+		}
+		for _, namespace := range slices.Sorted(maps.Keys(s.Weights)) {
+			q.Weights = append(q.Weights, wire.PutGateWeight{Namespace: namespace, Weight: s.Weights[namespace]})
+		}
+	}
 	r, already, err := read[wire.PutGateReply](e.onGate(ctx, flowfabric.Gate(g.Name), expected == 0, q))
 	e.gateFacts.forget(g.Name)
 	wake, err = waiters("ff_put_gate", r.Waiters, err)

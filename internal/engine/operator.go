@@ -44,6 +44,8 @@ func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID,
 type DelayChange struct {
 	Delay   time.Duration   // from now, rounded up to whole ms; 0 = claimable at once
 	Request flowfabric.UUID // the same one is applied once; default a new one
+
+	service string // only one that waits for its turn there
 }
 
 // SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of
@@ -54,7 +56,7 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 		q.Request = mint.UUID()
 	}
 	return e.settled(ctx, id.Partition(), wire.SetDelay{ID: ids.UUID(id).String(),
-		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String()})
+		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String(), Reason: q.service})
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).

@@ -51,6 +51,11 @@ var gateCallers = []caller{
 			Amounts: map[string]int64{"tokens": 5}})
 		return err
 	}},
+	{"ff_acquire", func(ctx context.Context, e *Engine) error {
+		_, err := e.Acquire(ctx, ServiceCall{Service: "openai/gpt-5", Number: 1, Namespace: "acme",
+			Fence: flowfabric.Fence{Execution: sampleID, Epoch: 5}})
+		return err
+	}},
 	{"ff_settle_gates", func(ctx context.Context, e *Engine) error {
 		_, _, err := e.SettleGates(ctx, []News{{Gate: "b", Execution: sampleID, What: NewsAsked}})
 		return err
@@ -94,6 +99,7 @@ var goodGates = map[string][]string{
 		"tokens soft 90 80 1", "1", "3 4"},
 	"ff_reserve": {"OK", "HARD_BREACH", "0", "0", "block", "60000", "2", "org", "1", "tokens hard 90 80 0", "1", "3 4",
 		"stokens=5", "tokens=7"},
+	"ff_acquire":      {"OK", "0", "1", "250", "12", "40", "0"},
 	"ff_change_usage": {"OK", "3", "60000", "1", "tokens", "5", "1", "3 4"},
 	"ff_settle_gates": {"OK", "1", "+", "1", "3 4", "1", "acme", sampleSpender + ":5.1", "org"},
 	"ff_admit":        {"OK", "0", "amount", "250", "ah", "org", "tokens", "100", "100", "70", "1", sampleHold},
@@ -101,7 +107,7 @@ var goodGates = map[string][]string{
 		"ct", "1700000000000", "cp", "5", "up", "1", "1", "tokens", "5", "1",
 		"1700000000000\x1fcreated\x1fme\x1fdetail",
 		"1", sampleSpender + " 1700000000000 0 1 tokens=5 tokens=2", "1", sampleHold + " 1700000000000",
-		"1", sampleSpender + " 2 1700000000000 tokens=7", "1", "24 tokens 5"},
+		"1", sampleSpender + " 2 1700000000000 tokens=7", "1", "24 tokens 5", "0", "0", "0"},
 	"ff_claim_granted": {"OK", "1", "+", "1",
 		ids.UUID(sampleID).String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
 		"in", "1", "a.b", "c", "1", "s", "v", sampleResume},

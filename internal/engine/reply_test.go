@@ -149,7 +149,7 @@ var callers = []caller{
 	}},
 	{"ff_read_steps", func(ctx context.Context, e *Engine) error { _, err := e.Steps(ctx, sampleID); return err }},
 	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
-		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
+		_, err := e.DelayExecution(ctx, sampleFence, time.Second, "")
 		return err
 	}},
 	{"ff_continue_execution", func(ctx context.Context, e *Engine) error {

@@ -15,16 +15,17 @@ import (
 var admissionAreas = map[string]string{
 	"": "hash", ":gates": "zset", ":trail": "stream", ":ga:": "hash", ":gh:": "list", ":gu:": "hash", ":gx:": "zset",
 	":gl:": "hash", ":gq:": "zset", ":gp:": "list", ":reserved": "zset", ":gr:": "string", ":gw:": "zset",
-	":gt:": "zset", ":gd:": "hash",
-	":gs:": "zset", ":gc:": "zset", ":ge:": "zset",
+	":gt:": "zset", ":gs:": "zset", ":gc:": "zset", ":ge:": "zset", ":gv:": "hash", ":gk:": "zset", ":gy:": "zset",
+	":gf:": "zset", ":gz:": "zset", ":gi:": "hash", ":gd:": "hash",
 }
 
 var (
-	gateName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	gateName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$`)
 	gateDim    = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 	holdText   = regexp.MustCompile(`^\d{1,5}\.[0-9a-f-]{36}:\d{1,16}$`)
 	spenderID  = regexp.MustCompile(`^(0|[1-9]\d{0,4})\.[0-9a-f-]{36}$`)
-	openText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63} \d{1,5}\.[0-9a-f-]{36}:\d{1,16}\.\d{1,16}$`)
+	callText   = regexp.MustCompile(`^\d{1,5}\.[0-9a-f-]{36}:\d{1,16}\.\d{1,16}$`)
+	openText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63} \d{1,5}\.[0-9a-f-]{36}:\d{1,16}\.\d{1,16}$`)
 	waiterText = regexp.MustCompile(`^\d{1,5} [1-9]\d{0,15}$`)
 )
 
@@ -85,6 +86,7 @@ func (a *admission) verify() {
 		}
 		a.amounts(name, h)
 		a.starts(name, h)
+		a.service(name, h)
 	}
 	for _, owned := range [][]string{names(a.Hashes), names(a.ZSets), names(a.Lists)} {
 		for _, key := range owned {
@@ -105,9 +107,68 @@ func (a *admission) verify() {
 	}
 }
 
-// passing tells whether a key has a TTL: ledgers, reports, lines, hours, windows, and who waits for a limit of a key.
+// service verifies the line of a service: who is asking waits in a namespace, that has its turn, and what is waited for
+// is the sum.
+func (a *admission) service(name string, h map[string]string) {
+	pace, asking := a.Hashes[":gv:"+name], a.Hashes[":gi:"+name]
+	if _, is := h["sv"]; !is {
+		if pace != nil || asking != nil {
+			a.wrong("gate %s is none of a service, and has a line of calls", name)
+		}
+		return
+	}
+	sums, spaces := map[string]int64{}, map[string]int{}
+	for id, text := range asking {
+		head, amounts, ok := strings.Cut(text, "\x1f")
+		parts := strings.SplitN(head, " ", 3)
+		if !ok || len(parts) != 3 || !whole(parts[0]) || !slices.Contains([]string{"s", "a", "w"}, parts[1]) {
+			a.wrong("service %s: %s asks %q", name, id, text)
+			continue
+		}
+		if _, listed := a.ZSets[":gz:"+name+":"+parts[2]][id]; !listed {
+			a.wrong("service %s: %s asks, and waits nowhere in %s", name, id, parts[2])
+		}
+		spaces[parts[2]]++
+		for part := range strings.SplitSeq(amounts, ",") {
+			dim, n, _ := strings.Cut(part, "=")
+			amount, _ := strconv.ParseInt(n, 10, 64)
+			sums[dim] += amount
+		}
+	}
+	for space, n := range spaces {
+		if _, has := a.ZSets[":gy:"+name][space]; !has {
+			a.wrong("service %s: namespace %s has waiters and no turn", name, space)
+		}
+		if all := len(a.ZSets[":gz:"+name+":"+space]); all != n {
+			a.wrong("service %s: %d wait in namespace %s, %d ask", name, all, space, n)
+		}
+	}
+	if all := len(a.ZSets[":gy:"+name]); all != len(spaces) {
+		a.wrong("service %s: %d namespaces have a turn, %d wait", name, all, len(spaces))
+	}
+	if pace == nil && len(asking) == 0 {
+		return
+	}
+	if n, _ := strconv.Atoi(pace["wn"]); n != len(asking) {
+		a.wrong("service %s: %d wait, %d ask", name, n, len(asking))
+	}
+	for field, text := range pace {
+		if dim, is := strings.CutPrefix(field, "w:"); is && text != strconv.FormatInt(sums[dim], 10) {
+			a.wrong("service %s: %s of %s are waited for, %d asked for", name, text, dim, sums[dim])
+		}
+	}
+	for call := range a.ZSets[":gk:"+name] {
+		if _, asked := a.ZSets[":reserved"][name+" "+call]; !asked {
+			a.wrong("service %s: nobody asks whether the lease of call %s lasts", name, call)
+		}
+	}
+}
+
+// passing tells whether a key has a TTL: ledgers, reports, lines, hours, windows, what is kept of services, and who
+// waits for a limit of a key.
 func passing(key string) bool {
-	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gd:", ":gt:", ":gc:@", ":ge:@")
+	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gd:", ":gt:", ":gc:@", ":ge:@", ":gv:", ":gk:", ":gy:", ":gf:",
+		":gz:", ":gi:")
 }
 
 // owned verifies that what was counted for a gate has a definition, and is of its kind. Limits of keys have none.
@@ -120,7 +181,8 @@ func (a *admission) owned(key string) {
 		a.wrong("%s belongs to nothing", key)
 	}
 	shape := map[string]*regexp.Regexp{":gw:": waiterText, ":gc:": waiterText, ":ge:": waiterText, ":gs:": holdText,
-		":gt:": holdText, ":gx:": spenderID, ":gq:": spenderID, ":reserved": openText}[family]
+		":gt:": holdText, ":gx:": spenderID, ":gq:": spenderID, ":gk:": callText, ":gz:": spenderID,
+		":reserved": openText}[family]
 	for member := range a.ZSets[key] {
 		if shape != nil && !shape.MatchString(member) {
 			a.wrong("%s has %q", key, member)

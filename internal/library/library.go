@@ -26,9 +26,8 @@ const Revision = 1
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "wait_record", "group", "links", "publish", "policy", "trail",
-	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "meter", "ledger", "starts", "feed", "graph",
-	"core",
-	"history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
+	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "meter", "ledger", "starts", "service",
+	"feed", "graph", "core", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
 	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "delivery",
 	"keyed", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay",
 	"merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners",

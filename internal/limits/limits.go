@@ -127,6 +127,10 @@ const (
 	MaxDimensions              = 64 // of a gate, and of a report
 	MaxSpendKey                = 64 // bytes; with the execution before it at most 128
 	MaxGateDepth               = 8  // gates above each other
+	MaxServiceDimensions       = 8  // of a service
+	MaxPerMinute               = 1_000_000_000
+	MaxWeights                 = 256  // namespaces that a service has weights of
+	MaxWeight                  = 1000 // of a namespace at a service
 	DefaultGatePartitions      = 32
 )
 

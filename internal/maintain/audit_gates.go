@@ -25,7 +25,10 @@ const auditHolds = 1000
 const anyLimit = "@0.0.0"
 
 var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "gd",
-	"gt", "gs", "gc", "ge"}
+	"gt", "gs", "gc", "ge", "gv", "gk", "gy", "gf", "gz", "gi"}
+
+// passingAreas are those whose keys go by themselves.
+var passingAreas = []string{"gl", "gr", "gp", "gv", "gk", "gy", "gf", "gz", "gi"}
 
 // place is a name and the partition in which something has it.
 type place struct {
@@ -82,8 +85,7 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			case !slices.Contains(gateAreas, k.Area):
 				g.found([]flowfabric.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area,
 					Member: k.Of, Detail: "a key of no known kind"}}, nil)
-			case valid.GateName("name",
-				name) == nil && k.Area != "gl" && k.Area != "gr" && k.Area != "gp": // those go by themselves
+			case valid.Service("name", name) == nil && !slices.Contains(passingAreas, k.Area):
 				g.names[place{k.Partition, name}] = true
 			case k.Area == "gs" && strings.HasPrefix(k.Of, "@"): // slots of a key, which any limit of it reads
 				g.compare(ctx, anyLimit+k.Of, k.Partition)

@@ -164,7 +164,7 @@ var kinds = map[string]kind{
 		return append(fence(c), strings.Repeat("x", int(c.Number)))
 	},
 		func(p *model.Partition, c call) model.Reply { return p.Continue(c.ID, c.Fence, int(c.Number)) }, nil},
-	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
+	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number), "") },
 		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
 	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply {
 		return p.Release(c.ID, c.Fence)
@@ -208,7 +208,7 @@ var kinds = map[string]kind{
 	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number)} },
 		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number)) }, nil},
 	"set delay": {"ff_set_delay", func(c call) []string {
-		return []string{c.ID, text(c.Number), c.request()}
+		return []string{c.ID, text(c.Number), c.request(), ""}
 	},
 		func(p *model.Partition, c call) model.Reply {
 			return p.SetDelay(c.ID, c.Number, c.request())

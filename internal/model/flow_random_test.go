@@ -619,7 +619,7 @@ func (x *flows) settleOnce(what string, m *member) error {
 			m.end("T2")
 		}
 	case "delay":
-		already, err := x.s.e.DelayExecution(x.ctx, f, 5*time.Second)
+		already, err := x.s.e.DelayExecution(x.ctx, f, 5*time.Second, "")
 		if err == nil && !already && mine {
 			m.code, m.due, m.holder = "R2ai", x.o.now+5000, nil
 		}

@@ -534,7 +534,7 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 		case "fail":
 			_, err = x.e.FailExecution(x.ctx, c.Fence, engine.Failure{Category: "c1", Permanent: last})
 		case "delay":
-			_, err = x.e.DelayExecution(x.ctx, c.Fence, span)
+			_, err = x.e.DelayExecution(x.ctx, c.Fence, span, "")
 		case "release":
 			_, err = x.e.ReleaseExecution(x.ctx, c.Fence)
 		}

@@ -275,7 +275,7 @@ func (w *world) fail(who string, f flowfabric.Fence, q engine.Failure) error {
 }
 
 func (w *world) delay(who string, f flowfabric.Fence, d time.Duration) error {
-	return w.held(who, "delays", f, func() (bool, error) { return w.e.DelayExecution(w.ctx, f, d) })
+	return w.held(who, "delays", f, func() (bool, error) { return w.e.DelayExecution(w.ctx, f, d, "") })
 }
 
 func (w *world) release(who string, f flowfabric.Fence) error {

@@ -37,6 +37,12 @@ type Spender interface {
 	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
 }
 
+// Services asks the gates of services for turns; *engine.Engine is one.
+type Services interface {
+	Acquire(ctx context.Context, x engine.ServiceCall) (engine.Turn, error)
+	EndCall(ctx context.Context, x engine.ServiceCall, how engine.CallEnd) (already bool, err error)
+}
+
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
 type StepRecorder interface {
 	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
@@ -83,6 +89,10 @@ type Config struct {
 	// OnReservation is told what becomes of each reservation that gates were asked for, once made and once ended. It
 	// must not block. nil: nobody is told.
 	OnReservation func(Reservation)
+	// Services gives the turns of [handler.Task.Acquire]. nil: every call may be made.
+	Services Services
+	// OnCall is told what becomes of each call to a service. It must not block. nil: nobody is told.
+	OnCall func(Call)
 
 	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without
 	// waitpoints.
@@ -120,6 +130,20 @@ const (
 // ReservationWatch is the key of a context under which a run is told what becomes of its reservations, as
 // Config.OnReservation is: a func(Reservation), which is found when something is reserved.
 type ReservationWatch struct{}
+
+// Call is what became of a call to a service.
+type Call string
+
+// What becomes of calls: of one that is away the execution has given its slot up until its turn is near. Forgotten ones
+// had not been said to have ended when the handler returned.
+const (
+	CallAdmitted  Call = "admitted"
+	CallAway      Call = "away"
+	CallSettled   Call = "settled"
+	CallReleased  Call = "released"
+	CallRefused   Call = "refused"
+	CallForgotten Call = "forgotten"
+)
 
 // Worker is what a worker has for batch handlers.
 type Worker struct {

@@ -12,6 +12,7 @@ import (
 
 var (
 	gateNames  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	services   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$`)
 	dimensions = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 )
 
@@ -20,6 +21,16 @@ var (
 func GateName(field, name string) error {
 	if !gateNames.MatchString(name) {
 		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . -, a letter or digit first",
+			flowfabric.ErrInvalidInput, field, name, limits.MaxName)
+	}
+	return nil
+}
+
+// Service checks the name of a gate that may be of a service: like that of another one, with slashes.
+// flowfabric.ErrInvalidInput with the field.
+func Service(field, name string) error {
+	if !services.MatchString(name) {
+		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . / -, a letter or digit first",
 			flowfabric.ErrInvalidInput, field, name, limits.MaxName)
 	}
 	return nil

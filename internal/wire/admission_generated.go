@@ -4,6 +4,19 @@ package wire
 
 import "time"
 
+// AcquireAmount is one of Amounts of Acquire.
+type AcquireAmount struct {
+	Dimension string
+	Estimate  int
+	Used      int
+}
+
+// Append writes it behind other slots.
+func (a AcquireAmount) Append(to []string) []string {
+	to = append(to, a.Dimension, number(a.Estimate), number(a.Used))
+	return to
+}
+
 // ChangeUsageDimension is one of Dimensions of ChangeUsage.
 type ChangeUsageDimension struct {
 	Dimension string
@@ -62,6 +75,31 @@ type PutGateDimension struct {
 // Append writes it behind other slots.
 func (a PutGateDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Hard), number(a.Soft))
+	return to
+}
+
+// PutGateRate is one of Rates of PutGate.
+type PutGateRate struct {
+	Dimension string
+	Minute    int // 2..1000000000
+	Burst     int // 0..500000000
+}
+
+// Append writes it behind other slots.
+func (a PutGateRate) Append(to []string) []string {
+	to = append(to, a.Dimension, number(a.Minute), number(a.Burst))
+	return to
+}
+
+// PutGateWeight is one of Weights of PutGate.
+type PutGateWeight struct {
+	Namespace string // 1..64 bytes
+	Weight    int    // 1..1000
+}
+
+// Append writes it behind other slots.
+func (a PutGateWeight) Append(to []string) []string {
+	to = append(to, a.Namespace, number(a.Weight))
 	return to
 }
 
@@ -195,6 +233,61 @@ type SpendDimension struct {
 func (a SpendDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Amount))
 	return to
+}
+
+// Acquire is a call of ff_acquire, a call to a service asks the gate of the service before it is made, and says how
+// it ended after it (lib/service.lua). A call is known by the execution, the epoch of its lease and its number
+// under that. acquire lets it through, or tells its place in line, how many wait, and in how many ms to ask again:
+// with stay from the slot, where it has waited for so many ms, else after it was away. An execution has one place
+// in the line of a service. settle says what was used, instead of the estimate; release, that it was not made;
+// refused, that the service refused it (status 429) and is closed for everybody for the pause, 0 = by its own rule.
+// Each is done once. over: the lease is over and nobody said. What a service does not measure is not looked at; of
+// requests it is 1 if they are not said. Executions that are answered in wakes are away, and their turn is near.
+type Acquire struct {
+	Name      string
+	How       string // acquire|settle|release|refused|over
+	Execution string
+	Epoch     int    // 1..
+	Number    int    // 1..
+	Namespace string // 1..64 bytes
+	Priority  int
+	Since     int
+	Waited    time.Duration   // 0..3600000 ms
+	Pause     time.Duration   // 0..3600000 ms
+	Amounts   []AcquireAmount // 0..8
+}
+
+func (Acquire) Function() string { return "ff_acquire" }
+
+func (a Acquire) Append(to []string) []string {
+	to = append(to, a.Name, a.How, a.Execution, number(a.Epoch), number(a.Number), a.Namespace, number(a.Priority), number(a.Since), millis(a.Waited), millis(a.Pause))
+	to = append(to, number(len(a.Amounts)))
+	for _, x := range a.Amounts {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// AcquireReply is the answer to [Acquire].
+type AcquireReply struct {
+	Admitted bool
+	Stay     bool
+	Retry    time.Duration
+	Place    int
+	Waiting  int
+	Wakes    []string
+}
+
+func (x *AcquireReply) Read(r *Reader) {
+	x.Admitted = r.Flag()
+	x.Stay = r.Flag()
+	x.Retry = r.Millis()
+	x.Place = r.Int()
+	x.Waiting = r.Int()
+	x.Wakes = make([]string, r.Count(1))
+	for i := range x.Wakes {
+		x.Wakes[i] = r.Text()
+	}
 }
 
 // Admit is a call of ff_admit, asks a gate to let executions run, in order: it admits the first ones, as many as it
@@ -439,7 +532,9 @@ func (x *OpenRouteReply) Read(r *Reader) {
 // it is described is ALREADY_SATISFIED, another one of the same name a conflict. A change may free those who wait:
 // they are answered, 256 for each meter at most, as "<partition> <route>", and no longer wait here; the same call
 // again answers the same ones, and 256 for each meter more. 0 is no limit, of starts in a window and of how many at
-// once.
+// once. With rates or calls it is the gate of a service (lib/service.lua), which has none of the other meters:
+// amounts in a minute, of which burst may come at once, a fortieth if it is 0; calls at once; what is waited in a
+// slot; and weights of namespaces.
 type PutGate struct {
 	Name        string
 	Expected    int           // 1.., or none
@@ -456,6 +551,10 @@ type PutGate struct {
 	Jitter      time.Duration // 0..60000 ms
 	Parent      string
 	Dimensions  []PutGateDimension // 0..64
+	Calls       int                // 0..1000000
+	Patience    time.Duration      // 0..60000 ms
+	Rates       []PutGateRate      // 0..8
+	Weights     []PutGateWeight    // 0..256
 }
 
 func (PutGate) Function() string { return "ff_put_gate" }
@@ -464,6 +563,15 @@ func (a PutGate) Append(to []string) []string {
 	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund, number(a.Rate), millis(a.Window), number(a.Concurrency), millis(a.Jitter), a.Parent)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
+		to = x.Append(to)
+	}
+	to = append(to, number(a.Calls), millis(a.Patience))
+	to = append(to, number(len(a.Rates)))
+	for _, x := range a.Rates {
+		to = x.Append(to)
+	}
+	to = append(to, number(len(a.Weights)))
+	for _, x := range a.Weights {
 		to = x.Append(to)
 	}
 	return to
@@ -492,16 +600,17 @@ func (x *PutGateReply) Read(r *Reader) {
 // <how often it was refused> <ms when it asked last> <amounts>". With entries, hours are what was used in the last
 // 24 hours and this one (meter.hours).
 type ReadGate struct {
-	Name     string
-	Spenders int // 0..100
-	Holds    int // 0..1000
-	Entries  int // 0..256
+	Name      string
+	Spenders  int    // 0..100
+	Holds     int    // 0..1000
+	Entries   int    // 0..256
+	Execution string // or none
 }
 
 func (ReadGate) Function() string { return "ff_read_gate" }
 
 func (a ReadGate) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Spenders), number(a.Holds), number(a.Entries))
+	to = append(to, a.Name, number(a.Spenders), number(a.Holds), number(a.Entries), a.Execution)
 	return to
 }
 
@@ -521,6 +630,9 @@ type ReadGateReply struct {
 	Holds    []string
 	Line     []string
 	Hours    []string
+	Pace     map[string]string
+	Place    int
+	Turn     time.Duration
 }
 
 func (x *ReadGateReply) Read(r *Reader) {
@@ -556,6 +668,9 @@ func (x *ReadGateReply) Read(r *Reader) {
 	for i := range x.Hours {
 		x.Hours[i] = r.Text()
 	}
+	x.Pace = r.Pairs()
+	x.Place = r.Int()
+	x.Turn = r.Millis()
 }
 
 // ReadGates is a call of ff_read_gates, what is attached to scopes in a partition, which routes gates have closed,

@@ -183,16 +183,18 @@ func (x *CreateExecutionReply) Read(r *Reader) {
 
 // DelayExecution is a call of ff_delay_execution, the holder puts its attempt aside until an instant; the same
 // attempt goes on later and no retry is consumed. An instant that is not in the future makes it claimable at once.
+// reason is a service whose turn it waits for (ff_acquire), "" = none; ff_set_delay can ask for that.
 type DelayExecution struct {
-	Fence Fence
-	Delay string
+	Fence  Fence
+	Delay  string
+	Reason string // or none
 }
 
 func (DelayExecution) Function() string { return "ff_delay_execution" }
 
 func (a DelayExecution) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Delay)
+	to = append(to, a.Delay, a.Reason)
 	return to
 }
 
@@ -352,17 +354,19 @@ func (x *ReplayExecutionReply) Read(r *Reader) {
 // SetDelay is a call of ff_set_delay, an operator changes until when an execution waits that waits for a time: a
 // delayed start, a pause before a retry or a reclaim, a delay of its handler or of a resumption. delay is in ms
 // from now; 0 makes it claimable at once, and is no error for one that is. Others are refused, with their state.
-// The same request is applied once.
+// The same request is applied once. With a reason it is done only to one that waits for the turn of that service,
+// and leaves no note.
 type SetDelay struct {
 	ID      string
 	Delay   time.Duration // 0..315360000000 ms
 	Request string
+	Reason  string // or none
 }
 
 func (SetDelay) Function() string { return "ff_set_delay" }
 
 func (a SetDelay) Append(to []string) []string {
-	to = append(to, a.ID, millis(a.Delay), a.Request)
+	to = append(to, a.ID, millis(a.Delay), a.Request, a.Reason)
 	return to
 }
 

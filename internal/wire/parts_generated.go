@@ -172,6 +172,7 @@ func (a Members) Append(to []string) []string {
 
 // Calls make an empty call of each function.
 var Calls = map[string]func() Call{
+	"ff_acquire":                  func() Call { return new(Acquire) },
 	"ff_admit":                    func() Call { return new(Admit) },
 	"ff_append_frames":            func() Call { return new(AppendFrames) },
 	"ff_approve_waitpoint":        func() Call { return new(ApproveWaitpoint) },
@@ -312,6 +313,7 @@ var ReadOnly = map[string]bool{
 
 // Replies make an empty answer of each function whose answer is not read by hand.
 var Replies = map[string]func() Reply{
+	"ff_acquire":                  func() Reply { return new(AcquireReply) },
 	"ff_admit":                    func() Reply { return new(AdmitReply) },
 	"ff_append_frames":            func() Reply { return new(AppendFramesReply) },
 	"ff_approve_waitpoint":        func() Reply { return new(ApproveWaitpointReply) },

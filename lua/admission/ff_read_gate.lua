@@ -7,10 +7,11 @@
 -- With entries, hours are what was used in the last 24 hours and this one (meter.hours).
 -- Flags:   no-writes
 -- Go:      Engine.ReadGate
--- Args:    protocol name:gate spenders:n(0..100) holds:n(0..1000) entries:n(0..256)
+-- Args:    protocol name:gate spenders:n(0..100) holds:n(0..1000) entries:n(0..256) execution:ref?
 -- Replies: OK now:instant waiting:n started:n held:n suspect:n for_slots:n for_rate:n
 --          fields:rows {field:text value:text} used entries:rows {entry:text} spenders:rows {spender:text}
 --          holds:rows {hold:text} line:rows {waits:text} hours:rows {hour:text}
+--          pace:rows {field:text value:text} place:n turn:ms
 -- Errors:  @root invalid_input gate_not_found
 local ff_read_gate_do = {}
 
@@ -51,6 +52,18 @@ function ff_read_gate_do.line(ctx, b, most)
   return out
 end
 
+-- service appends who waits for a service, and its pace.
+function ff_read_gate_do.service(ctx, b, q, out)
+  local s = service.read(ctx, b.name, '')
+  local line, own = service.line(ctx, s, math.min(32, q.spenders), q.execution)
+  s.p.f, s.p.held, s.p.cap = reply.int(service.factor(ctx, s)), reply.int(s.held), reply.int(s.cap)
+  s.p.cu = s.closed > 0 and s.p.cu or nil
+  for dim, n in pairs(s.level) do s.p['l:' .. dim] = reply.int(math.floor(n / 60000)) end
+  reply.fields(reply.add(reply.add(out, line), {}), s.p)
+  out[#out + 1], out[#out + 2] = reply.int(own[1]), reply.int(own[2])
+  return out
+end
+
 local function ff_read_gate(ctx, q)
   local name, holds, entries = q.name, q.holds, q.entries
   local b = meter.read(ctx, name)
@@ -65,9 +78,13 @@ local function ff_read_gate(ctx, q)
   local book = entries > 0 and redis.call('LRANGE', keys.gate_book(ctx.r, name), reply.int(-entries), '-1') or {}
   reply.add(out, book)
   ff_read_gate_do.spenders(ctx, name, q.spenders, out)
+  if b.d.sv then slots = keys.calls(ctx.r, name) end
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
   out[#out + 1] = reply.int(#list / 2)
   for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end
+  if b.d.sv then return ff_read_gate_do.service(ctx, b, q, out) end
   reply.add(out, ff_read_gate_do.line(ctx, b, q.spenders))
-  return reply.add(out, entries > 0 and meter.hours(ctx, b) or {})
+  reply.add(out, entries > 0 and meter.hours(ctx, b) or {})
+  for i = 1, 3 do out[#out + 1] = '0' end
+  return out
 end

@@ -43,12 +43,16 @@ end
 function decode.ff_delay_execution(argv)
   local q = {
     delay = argv[7],
+    reason = argv[8],
   }
   local bad
   q.fence, bad = fence.parse(argv, 2)
   if bad then return nil, bad end
   if not q.delay then
     return nil, reply.err('invalid_input', 'delay: milliseconds since 1970, or + and milliseconds from now')
+  end
+  if q.reason ~= '' and not args.service(q.reason) then
+    return nil, reply.err('invalid_input', 'reason: 1..64 letters, digits, _ . / and -, a letter or digit first, or none')
   end
   return q
 end
@@ -156,6 +160,7 @@ function decode.ff_set_delay(argv)
     id = argv[2],
     delay = args.int(argv[3], 0, 315360000000),
     request = argv[4],
+    reason = argv[5],
   }
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
@@ -165,6 +170,9 @@ function decode.ff_set_delay(argv)
   end
   if not args.id(q.request) then
     return nil, reply.err('invalid_input', 'request: 36 bytes')
+  end
+  if q.reason ~= '' and not args.service(q.reason) then
+    return nil, reply.err('invalid_input', 'reason: 1..64 letters, digits, _ . / and -, a letter or digit first, or none')
   end
   return q
 end

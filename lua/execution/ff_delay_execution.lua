@@ -1,8 +1,9 @@
 -- ff_delay_execution: the holder puts its attempt aside until an instant; the same attempt goes on later and no
--- retry is consumed. An instant that is not in the future makes it claimable at once.
+-- retry is consumed. An instant that is not in the future makes it claimable at once. reason is a service whose turn it
+-- waits for (ff_acquire), '' = none; ff_set_delay can ask for that.
 -- Flags:   allow-oom
 -- Go:      Engine.DelayExecution
--- Args:    protocol fence delay:when
+-- Args:    protocol fence delay:when reason:service?
 -- Replies: OK instant:instant; ALREADY_SATISFIED instant:instant
 -- Errors:  @root @fence invalid_input
 local function ff_delay_execution(ctx, q)
@@ -12,10 +13,11 @@ local function ff_delay_execution(ctx, q)
   local answer = fence.check(ctx, c, f)
   if answer then
     local slot = fence.released(c, f, 'd')
-    if slot then return reply.already(slot) end
+    if slot then return reply.already(string.match(slot, '^%d+')) end
     return answer
   end
-  settle.pause(ctx, c, f.id, at > ctx.now and at or nil, fence.release('d', f.epoch, f.attempt, reply.int(at)))
+  settle.pause(ctx, c, f.id, at > ctx.now and at or nil, fence.release('d', f.epoch, f.attempt,
+    reply.int(at) .. (q.reason ~= '' and ' ' .. q.reason or '')))
   flow.apply(ctx)
   return reply.ok(reply.int(at))
 end

@@ -1,10 +1,10 @@
 -- ff_set_delay: an operator changes until when an execution waits that waits for a time: a delayed start, a pause
 -- before a retry or a reclaim, a delay of its handler or of a resumption. delay is in ms from now; 0 makes it
 -- claimable at once, and is no error for one that is. Others are refused, with their state. The same request is
--- applied once.
+-- applied once. With a reason it is done only to one that waits for the turn of that service, and leaves no note.
 -- Flags:   allow-oom
 -- Go:      Engine.SetDelay
--- Args:    protocol id:id delay:ms(0..315360000000) request:id
+-- Args:    protocol id:id delay:ms(0..315360000000) request:id reason:service?
 -- Replies: OK; ALREADY_SATISFIED
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_set_delay(ctx, q)
@@ -15,7 +15,9 @@ local function ff_set_delay(ctx, q)
   if last and string.match(last[6], '^%S+ (%S+)') == q.request then return reply.already() end
   if core.terminal(c) then return fence.not_active(c) end
   if delay == 0 and (core.waiting(c) or core.granted(c)) then return reply.already() end
-  if not core.delayed(c) then return reply.err('execution_not_eligible', c.state) end
+  if not core.delayed(c) or q.reason ~= '' and q.reason ~= fence.waits(c) then
+    return reply.err('execution_not_eligible', c.state)
+  end
 
   local code, until_ = c.state, '0'
   if delay > 0 then
@@ -28,8 +30,10 @@ local function ff_set_delay(ctx, q)
     record.set(ctx, id, 'state', code)
     record.clear(ctx, id, 'delay_until')
   end
-  history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. trail.by(ctx),
-    trail.why(ctx, 1024))
+  if q.reason == '' then
+    history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. trail.by(ctx),
+      trail.why(ctx, 1024))
+  end
   if delay == 0 then core.announce(ctx, c, id, code) end
   flow.apply(ctx)
   return reply.ok()

@@ -24,6 +24,9 @@ function args.scan(text) return args.int(text, 0, 9007199254740991) and text or 
 -- label accepts the name of a gate that has a definition: letters, digits, _ . and -, a letter or digit first.
 function args.label(text) return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil end
 
+-- service accepts the name of a gate of a service, as "openai/gpt-5": that of a gate, or such names joined by slashes.
+function args.service(text) return text and #text <= 64 and string.find(text, '^%w[%w_./-]*$') and text or nil end
+
 -- dimension accepts the name of what a gate counts amounts of.
 function args.dimension(text)
   return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
@@ -57,8 +60,8 @@ function args.limit(name)
   return l
 end
 
--- gate accepts the name of a gate, or of a limit of a key.
-function args.gate(text) return (args.label(text) or args.limit(text)) and text or nil end
+-- gate accepts the name of a gate, of a service, or of a limit of a key.
+function args.gate(text) return (args.service(text) or args.limit(text)) and text or nil end
 
 local uuid = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$'
 

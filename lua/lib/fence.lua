@@ -65,5 +65,8 @@ function fence.released(c, f, op)
   return slot
 end
 
+-- waits is the service for whose turn one was put aside last, '' if for none.
+function fence.waits(c) return string.match(c.last_release or '', '^d,%d*,%d*,%d+ ([^ ]+)$') or '' end
+
 -- release is the text kept for that.
 function fence.release(op, epoch, attempt, slot) return op .. ',' .. epoch .. ',' .. attempt .. ',' .. slot end

@@ -102,6 +102,14 @@ function keys.slots(r, name) return r .. ':gs:' .. counted(name) end -- zset: ho
 -- zset: route closed for want of a slot, and because of the rate
 function keys.slot_waiters(r, name) return r .. ':gc:' .. counted(name) end
 function keys.rate_waiters(r, name) return r .. ':ge:' .. timed(name) end
+-- Of a service (lib/service.lua): hash: levels, what it learned; and zset: call under way by when it was let through.
+function keys.pace(r, name) return r .. ':gv:' .. name end
+function keys.calls(r, name) return r .. ':gk:' .. name end
+-- zset: namespace that waits by its turn, one by its next turn, and who waits in one by priority and when
+function keys.takers(r, name) return r .. ':gy:' .. name end
+function keys.turn(r, name) return r .. ':gf:' .. name end
+function keys.queued(r, name, namespace) return r .. ':gz:' .. name .. ':' .. namespace end
+function keys.asking(r, name) return r .. ':gi:' .. name end         -- hash: who waits -> for what, and when it asks
 
 -- One per execution.
 function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/record.lua

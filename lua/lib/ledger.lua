@@ -535,8 +535,8 @@ function ledger.estimate(ctx, b, label)
 end
 
 -- suspects are up to 64 reservations of a partition that are to be asked about: the gate,
--- "<execution>:<epoch>.<number>" and the gate whose word decides. Those of gates and ledgers that are gone are
--- forgotten.
+-- "<execution>:<epoch>.<number>" and the gate whose word decides, / for a call of a service. Those of gates and
+-- ledgers that are gone are forgotten.
 function ledger.suspects(ctx)
   local key, out = keys.reserved(ctx.r), {}
   local list = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.t, 'LIMIT', '0', '64')
@@ -545,6 +545,8 @@ function ledger.suspects(ctx)
     local v = redis.call('HMGET', keys.ledger(ctx.r, name, id), 'o:' .. number, 'b')
     if v[1] and v[2] == redis.call('HGET', keys.gate(ctx.r, name), 'ct') then
       out[#out + 1], out[#out + 2], out[#out + 3] = name, id .. ':' .. number, string.match(v[1], '^%d+ ([^ ]*) ')
+    elseif redis.call('ZSCORE', keys.calls(ctx.r, name), id .. ':' .. number) then
+      out[#out + 1], out[#out + 2], out[#out + 3] = name, id .. ':' .. number, '/'
     else
       redis.call('ZREM', key, list[i])
     end

@@ -4,6 +4,7 @@
 --   warn
 --   iv reset interval, ms      st 1 = strict dimensions      rf outcomes that are refunded      h:<dim> s:<dim> limits
 --   rt starts a window   wn window, ms   cp how many at once   jt jitter, ms; 0 is no limit   pa the gate above it
+--   sv and others, of a service (lib/service.lua), whose gate has none of these meters
 -- and what happened to it:
 --   ct created up revision by who changed it nx next reset rc resets, the number of the period ps period began lr
 --   last reset
@@ -97,7 +98,7 @@ function meter.read(ctx, name)
   if not d.ct then return nil end
   local b = { name = name, d = d, rate = tonumber(d.rt), window = tonumber(d.wn), cap = tonumber(d.cp),
     jitter = tonumber(d.jt), used = hash(keys.usage(ctx.r, name)) } -- also what it counted before it was changed
-  b.counts = b.rate == 0 and b.cap == 0 or limited(d)
+  b.counts = not d.sv and (b.rate == 0 and b.cap == 0 or limited(d))
   roll(ctx, b)
   return b
 end
