@@ -84,7 +84,7 @@ function service.save(ctx, s, fields)
   end
   local key = keys.pace(ctx.r, s.name)
   redis.call('HSET', key, unpack(fields))
-  redis.call('PEXPIRE', key, reply.int(service.idle))
+  redis.call('PEXPIRE', key, reply.int(number(s, 'wn') > 0 and meter.kept or service.idle)) -- as long as its line
 end
 
 -- large returns a dimension of which a call wants more than a minute has, and how much that is.
@@ -153,21 +153,29 @@ local function leave(ctx, s, id, w)
   s.p.wn = reply.int(math.max(0, number(s, 'wn') - 1))
 end
 
+-- due notes when one that waits asks again.
+local function due(ctx, s, w, id, state, at)
+  redis.call('HSET', keys.asking(ctx.r, s.name), id, reply.int(at) .. ' ' .. state .. ' ' .. w.namespace .. '\31' ..
+    ledger.text(w.need))
+end
+
 -- enter gives one a place in line, nil if there is none.
 local function enter(ctx, s, q, need)
   local r, name = ctx.r, s.name
   if number(s, 'wn') >= service.most then return nil end
   local week = reply.int(meter.kept)
-  local key, takers, asking = keys.queued(r, name, q.namespace), keys.takers(r, name), keys.asking(r, name)
+  local key, takers = keys.queued(r, name, q.namespace), keys.takers(r, name)
   redis.call('ZADD', key, reply.int(q.since - q.priority * 1000000000000), q.execution)
   if redis.call('ZADD', takers, 'NX', reply.int(turn(ctx, s, q.namespace)), q.namespace) == 1 then
     redis.call('PEXPIRE', takers, week)
   end
   redis.call('PEXPIRE', key, week)
-  redis.call('PEXPIRE', asking, week)
+  local w = { due = ctx.now, state = 's', namespace = q.namespace, need = need }
+  due(ctx, s, w, q.execution, 's', ctx.now)
+  redis.call('PEXPIRE', keys.asking(r, name), week)
   for dim, n in pairs(need) do s.p['w:' .. dim] = reply.int(number(s, 'w:' .. dim) + n) end
   s.p.wn = reply.int(number(s, 'wn') + 1)
-  return { due = ctx.now, state = 's', namespace = q.namespace, need = need }
+  return w
 end
 
 -- weigh learns the weights of namespaces.
@@ -231,12 +239,6 @@ local function order(ctx, s, most, id)
     end
   end
   return out
-end
-
--- due notes when one that waits asks again.
-local function due(ctx, s, w, id, state, at)
-  redis.call('HSET', keys.asking(ctx.r, s.name), id, reply.int(at) .. ' ' .. state .. ' ' .. w.namespace .. '\31' ..
-    ledger.text(w.need))
 end
 
 -- wake has one woken that is away, if its turn is near and it was not woken just now.
@@ -358,6 +360,7 @@ function service.acquire(ctx, s, q, by)
     end
     w = w or enter(ctx, s, q, need)
     if w then
+      for dim, n in pairs(need) do s.p['w:' .. dim] = reply.int(number(s, 'w:' .. dim) + n - (w.need[dim] or 0)) end
       w.need = need
       due(ctx, s, w, q.execution, 's', ctx.now)
       out.admitted, out.place, out.retry = walk(ctx, s, q.execution, out.wakes)
