@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
@@ -67,6 +68,12 @@ type Config struct {
 	// and so does an operator who resumes the execution. Default 0: for ever.
 	Idle time.Duration
 
+	// Governor is the name of the gate of the model's service (admission.Service), such as openai/gpt-5: each model call
+	// waits for its turn there (handler.Task.Acquire) and tells what it used, in the dimensions tokens, input_tokens and
+	// output_tokens, of which the service limits what it likes; see the package comment. Somebody makes the gate
+	// beforehand (admin.PutGate). Default "": none.
+	Governor string
+
 	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request
 	// alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are made,
 	// not for recorded ones.
@@ -113,6 +120,8 @@ func (c Config) validate() error {
 		return invalid("Mailbox: %v", waitwords.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":
 		return invalid("Conversation needs Mailbox")
+	case c.Governor != "" && valid.Service("Governor", c.Governor) != nil:
+		return invalid("%v", valid.Service("Governor", c.Governor))
 	case c.Idle < 0:
 		return invalid("Idle is %v, want at least 0", c.Idle)
 	case len(c.Messages) == 0 && c.Prompt == "" && c.Mailbox == "":

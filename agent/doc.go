@@ -39,6 +39,16 @@
 // answer cost is spent (handler.Task.SpendUsage) in the step that records it, so it is counted at least as often as the
 // answer was recorded, and at most as often as the model was called.
 //
+// # The service's limits
+//
+// With Config.Governor each model call waits for its turn at the gate of the model's service (handler.Task.Acquire): as
+// many pass as the service allows in a minute, over all workers, and tenants share it by weight. If the turn is far,
+// Run returns an error that the handler must return; the execution gives its slot up, keeps its place, uses no retry,
+// and goes on with what was recorded. A call is taken to use a token for every four bytes of the request, and an answer
+// as long as the longest of the last four of the run, but at least 256 tokens and at most MaxOutput. What the model
+// reports corrects that. When the service refuses a call (status 429, 503 or 529, see [StatusError]), the gate is
+// told, with the pause that the service asks for, and no worker calls it before that is over.
+//
 // # Messages
 //
 // With Config.Mailbox, what client.Execution.Send puts into that mailbox is what the user says. A JSON string, or the

@@ -32,6 +32,7 @@ type run struct {
 	tells []Message     // of tools, since the last model call
 	says  []Message     // of the user, since the last model call
 	seen  int           // how many of the first says readers have been shown, before the execution continued
+	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
 }
 

@@ -17,10 +17,13 @@ const (
 	categoryProtocol = "model_protocol" // the service answers what is no answer; retried
 )
 
+const statusOverloaded = 529 // as services of models use it
+
 // StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or
 // broke off in mid-answer, which is like being overloaded: a category, no retry where none helps (4xx but 408, 409,
 // 425 and 429), and the pause that the service asks for in the headers of its answer, which may be nil: retry-after-ms,
-// or Retry-After in seconds or as a date. A nil err stays nil.
+// or Retry-After in seconds or as a date. 429, 503 and 529 are
+// refusals, of which the gate of the service is told ([Config].Governor). A nil err stays nil.
 func StatusError(status int, header http.Header, err error) error {
 	switch {
 	case err == nil:
@@ -30,6 +33,8 @@ func StatusError(status int, header http.Header, err error) error {
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict &&
 		status != http.StatusTooEarly:
 		return handler.Category(categoryRefused, handler.Permanent(err))
+	case status == http.StatusServiceUnavailable || status == statusOverloaded:
+		err = handler.Category(categoryOverloaded, busy{err})
 	default:
 		err = handler.Category(categoryOverloaded, err)
 	}

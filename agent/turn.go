@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,6 +56,7 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	r.done.Text, r.done.Stop = answer.Message.Text, answer.Stop
 	r.done.Usage = r.done.Usage.plus(answer.Usage)
 	r.done.Turns++
+	r.sizes = append(r.sizes, answer.Usage.Output)
 	r.steps += 1 + 2*len(answer.Message.Calls) // each may be asked about
 	r.took += answer.Took
 	r.tells, r.says, r.seen = nil, nil, 0
@@ -63,18 +65,23 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 
 // answer is the step of a model call: it shows what is new, shows the answer as it comes, and pays for it.
 func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, error) {
-	for _, m := range fresh {
-		if err := r.show(ctx, m); err != nil {
-			return turn{}, err
-		}
-	}
 	req, err := r.request(conversation)
 	if err != nil {
 		return turn{}, err
 	}
+	permit, err := r.acquire(ctx, req)
+	if err != nil {
+		return turn{}, err
+	}
+	for _, m := range fresh { // not before its turn has come, else it would be shown again when the run comes back
+		if err := r.show(ctx, m); err != nil {
+			return turn{}, errors.Join(err, permit.notMade(ctx))
+		}
+	}
 	began := time.Now()
 	response, err := r.generate(ctx, req)
 	took := time.Since(began)
+	permit.made(ctx, response.Usage, err)
 	if err != nil {
 		return turn{}, err
 	}

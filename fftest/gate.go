@@ -11,7 +11,8 @@ import (
 
 // Gates is flowfabric.Gates for gates that need not be there: they are made in the store of the test first,
 // unless they are there as described. A gate that cannot be made ends the test. What the handler spends is in
-// [Report.Spent], and what became of its reservations in [Report.Reservations].
+// [Report.Spent], and what became of its reservations in [Report.Reservations]. The gate of a service
+// (admission.Service) is only made: handler.Task.Acquire names it.
 func Gates(gates ...admission.Gate) client.SubmitOption { return withGates(gates) }
 
 type withGates []admission.Gate
@@ -32,7 +33,9 @@ func (w *Env) makeGates(opts []client.SubmitOption) []client.SubmitOption {
 			if err := w.admin.PutGate(w.t.Context(), b, flowfabric.IfNew()); err != nil {
 				w.t.Fatalf("fftest: %v", err)
 			}
-			names = append(names, b.Name)
+			if b.Service == nil {
+				names = append(names, b.Name)
+			}
 		}
 		named[i] = flowfabric.Gates(names...)
 	}

@@ -3,6 +3,7 @@ package handler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -119,5 +120,9 @@ func (t *Task) Resumed() (r suspend.Result, ok bool) {
 	return *last, true
 }
 
-// IsWait reports that err asks to wait, for children too, so that middleware does not take it for a failure.
-func IsWait(err error) bool { return is[*waitwords.Wanted](err) || is[*childWait](err) }
+// IsWait reports that err asks to wait, for children and for a turn at a service ([Task.Acquire]) too, so that
+// middleware does not take it for a failure.
+func IsWait(err error) bool {
+	delay, ok := errors.AsType[*delayError](err)
+	return ok && delay.service != "" || is[*waitwords.Wanted](err) || is[*childWait](err)
+}
