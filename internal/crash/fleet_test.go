@@ -136,7 +136,7 @@ func (f *fleet) look() {
 }
 
 // rawClient talks plain commands, for the audit.
-func rawClient(t *testing.T, url string) rueidis.Client {
+func rawClient(t testing.TB, url string) rueidis.Client {
 	t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{url[len("unix://"):]}, DialCtxFn: dialUnix, ForceSingleClient: true, DisableCache: true,

@@ -25,7 +25,7 @@ type process struct {
 	err   error
 }
 
-func launch(t *testing.T, name string, cmd *exec.Cmd) *process {
+func launch(t testing.TB, name string, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{name: name, cmd: cmd, lines: make(chan string, 100_000), done: make(chan struct{})}
 	cmd.Stderr = os.Stderr
@@ -53,7 +53,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-func (p *process) signal(t *testing.T, s syscall.Signal) {
+func (p *process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatalf("%s to %s: %v", s, p.name, err)
@@ -61,7 +61,7 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 }
 
 // ended waits for a process that was asked to stop, and fails the test unless it ended cleanly.
-func (p *process) ended(t *testing.T) {
+func (p *process) ended(t testing.TB) {
 	t.Helper()
 	select {
 	case <-p.done:
@@ -74,7 +74,7 @@ func (p *process) ended(t *testing.T) {
 }
 
 // expect waits for a line with the prefix and returns the rest.
-func (p *process) expect(t *testing.T, prefix string) string {
+func (p *process) expect(t testing.TB, prefix string) string {
 	t.Helper()
 	end := testwait.End(t)
 	for {

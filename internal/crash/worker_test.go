@@ -49,6 +49,8 @@ func TestMain(m *testing.M) {
 			role = workLimited
 		case os.Getenv("FF_CRASH_PAYING") != "":
 			role = workPaying
+		case os.Getenv("FF_CRASH_CALLING") != "":
+			role = workCalling
 		case os.Getenv("FF_CRASH_GATEWAY") != "":
 			role = serveGateway
 		}

@@ -11,7 +11,9 @@
 -- Namespaces take turns (start-time fair queueing, Goyal, Vin and Cheng 1996): a call costs the larger share of a
 -- minute, divided by the weight of its namespace. In a namespace it is by priority, then by age. Who is in a slot and
 -- does not fit stops those behind it, so that no large call starves. Who is away does not: it is woken when its turn is
--- near, and has its place until a minute after it was to ask again.
+-- near, and has its place until a minute after it was to ask again. While several namespaces wait, who would wait for
+-- longer than a quarter of the patience gives its slot up: else those of one that is claimed more often than by its
+-- weight would hold the slots in which others were to come.
 local service = {}
 
 local parts = 60000 -- of one: so a ms refills a whole number of them
@@ -374,7 +376,9 @@ function service.acquire(ctx, s, q, by)
     if w then leave(ctx, s, q.execution, w) end
   else
     out.retry = math.max(10, math.min(out.retry, service.longest))
-    out.stay = out.retry <= s.patience and q.waited <= 4 * s.patience
+    local patience = s.patience
+    if redis.call('ZCARD', keys.takers(ctx.r, s.name)) > 1 then patience = patience / 4 end
+    out.stay = out.retry <= patience and q.waited <= 4 * s.patience
     if out.stay then out.retry = math.min(out.retry, 500) end
     if w then due(ctx, s, w, q.execution, out.stay and 's' or 'a', ctx.now + out.retry) end
   end
