@@ -165,17 +165,18 @@ deps: ## install the servers, the compiler and the Node.js that tests need, wher
 	@./tools/install-servers
 	@./tools/install-node || echo 'going on without Node.js'
 
-demo: ## all five examples, nothing to install, half a minute: streaming, people and crashes, a race, fan-out and fan-in, budgets
-	@echo 'Building the five examples, then running them. Building takes seconds, the first time about a minute.'
+demo: ## all six examples, nothing to install, a minute: streaming, people and crashes, a race, fan-out and fan-in, budgets, a governor
+	@echo 'Building the six examples, then running them. Building takes seconds, the first time about a minute.'
 	@mkdir -p .build/demo && $(GO) build -ldflags='-s -w' -o .build/demo/ $(DEMOS:%=./examples/%); \
-		show() { printf '\n\n== %s of 5: examples/%s ==\n\n' "$$1" "$${*:2}"; ".build/demo/$$2" "$${@:3}"; }; \
+		show() { printf '\n\n== %s of 6: examples/%s ==\n\n' "$$1" "$${*:2}"; ".build/demo/$$2" "$${@:3}"; }; \
 		show 1 llm-streaming -tokens 90; \
 		show 2 approval-flow -crash -pace 150ms; \
 		show 3 race -mermaid -tokens 36; \
 		show 4 map-reduce; \
-		show 5 token-budget
+		show 5 token-budget; \
+		show 6 governor -seconds 9
 
-DEMOS := llm-streaming approval-flow race map-reduce token-budget
+DEMOS := llm-streaming approval-flow race map-reduce token-budget governor
 
 chat: ## talk to an agent in the browser, nothing to install and no key needed; FLAGS='-limit 1500' passes flags
 	@echo 'Building the chat, then serving it in this terminal. Building takes seconds, the first time $(if $(CHAT_OPENAI)$(CHAT_ANTHROPIC),some minutes: the SDK of a model service is compiled too,about a minute).'
