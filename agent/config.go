@@ -68,10 +68,10 @@ type Config struct {
 	// and so does an operator who resumes the execution. Default 0: for ever.
 	Idle time.Duration
 
-	// Governor is the name of the gate of the model's service (admission.Service), such as openai/gpt-5: each model call
-	// waits for its turn there (handler.Task.Acquire) and tells what it used, in the dimensions tokens, input_tokens and
-	// output_tokens, of which the service limits what it likes; see the package comment. Somebody makes the gate
-	// beforehand (admin.PutGate). Default "": none.
+	// Governor is the name of the gate of the model's service (admission.Service), such as openai/gpt-5: each model
+	// call waits for its turn there (handler.Task.Acquire) and tells what it used, in the dimensions tokens,
+	// input_tokens and output_tokens, of which the service limits what it likes; see the package comment. Somebody
+	// makes the gate beforehand (admin.PutGate). Default "": none.
 	Governor string
 
 	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request

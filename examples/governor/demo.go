@@ -172,7 +172,7 @@ func (d *show) service() admission.Gate {
 	return admission.Gate{Name: d.gate, Service: s}
 }
 
-// with is the same under the gate of the service, which is overloaded for two seconds in the middle of it.
+// with is the same under the gate of the service, which is overloaded for two seconds when most of it is over.
 func (d *show) with(ctx context.Context) error {
 	m := model.New(model.Limits{Requests: int64(60 * d.rate)}, think, nil)
 	url, stop, err := serve(ctx, m)
@@ -184,9 +184,9 @@ func (d *show) with(ctx context.Context) error {
 		return err
 	}
 	d.say("2. With a gate. Each call waits for its turn there. The service allows %d calls in a second on average; "+
-		"the weights of the tenants are 1, 2 and 3, and all want more. In the middle of it the service is "+
-		"overloaded for two seconds: it refuses calls that are under way, the gate hears of it, and nobody calls until "+
-		"it is over. After that the gate is careful for a while.", d.rate)
+		"the weights of the tenants are 1, 2 and 3, and all want more. In the end the service is overloaded for two "+
+		"seconds: it refuses the next calls, the gate hears of it, and nobody calls until it is over. After that the "+
+		"gate is careful for a while.", d.rate)
 	d.print("%s", heads(d.tenants))
 	var before, from, to map[string]model.Count
 	closes := d.seconds * 2 / 3

@@ -88,8 +88,8 @@ func (b *bench) settle(x engine.ServiceCall) {
 	must.No(b, err)
 }
 
-// BenchmarkServerTimeOfService tells what the server spends on a call to a service beside what it spends on ff_spend, in
-// turns on the same server: a turn that is free, the end of the call, and with 10,000 in 100 namespaces in line an ask
+// BenchmarkServerTimeOfService tells what the server spends on a call to a service beside what it spends on ff_spend,
+// in turns on the same server: a turn that is free, the end of the call, and with 10,000 in 100 namespaces in line an ask
 // of one near its turn and of one far from it.
 //
 //	go test -run '^$' -bench ServerTimeOfService -benchtime 1x .
@@ -105,8 +105,8 @@ func BenchmarkServerTimeOfService(b0 *testing.B) {
 		spends := b.micros(func() {
 			for i := range list {
 				list[i] = b.call("free/model", 0)
-				_, err := b.e.ReportUsage(b.Context(), admission.Usage{Gate: "purse", Execution: list[i].Fence.Execution,
-					Epoch: 1, Sequence: 1, Amounts: map[string]int64{"tokens": 600}})
+				_, err := b.e.ReportUsage(b.Context(), admission.Usage{Gate: "purse", Epoch: 1, Sequence: 1,
+					Execution: list[i].Fence.Execution, Amounts: map[string]int64{"tokens": 600}})
 				must.No(b, err)
 			}
 		})

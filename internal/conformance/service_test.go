@@ -101,7 +101,9 @@ var serviceScenarios = []scenario{
 	}},
 	{name: "namespaces share a service by weight, whoever asks more often", run: func(w *env) {
 		g := newGates(w)
-		s := g.service(func(s *admission.Service) { s.Weights = map[string]int{"b": 2, "c": 3} })
+		s := g.service(func(s *admission.Service) { // nobody is away
+			s.Weights, s.Patience = map[string]int{"b": 2, "c": 3}, flowfabric.Millis(time.Minute)
+		})
 		g.calls(g.caller(s, "a", 100), 100) // there is no room now
 		waiting, got := map[string][]engine.ServiceCall{}, map[string]int{}
 		for i := range 120 { // a has many more callers than the others
@@ -192,6 +194,20 @@ var serviceScenarios = []scenario{
 		w.all("attempt, retries", eq(again.Fence.Attempt, away.Fence.Attempt), eq(again.Retries, 0))
 		away.Fence = again.Fence
 		g.acquire(away, true)
+	}},
+	{name: "who waits for long gives its slot up sooner while other namespaces wait, too", run: func(w *env) {
+		g := newGates(w)
+		s := g.service(nil)
+		g.acquire(g.caller(s, "acme", 1500), true)
+		first, second := g.caller(s, "acme", 900), g.caller(s, "acme", 900)
+		second.Since = time.UnixMilli(2)
+		same(w, "stays", g.acquire(first, false).Stay, true) // 924 ms
+		same(w, "stays", g.acquire(second, false).Stay, true)
+		other := g.caller(s, "other", 900)
+		same(w, "stays", g.acquire(other, false).Stay, false)
+		same(w, "stays", g.acquire(first, false).Stay, false)
+		w.advance(500 * time.Millisecond)
+		same(w, "stays", g.acquire(other, false).Stay, true) // 424 ms
 	}},
 	{name: "only who waits for a service is woken for it", run: func(w *env) {
 		g := newGates(w)

@@ -101,7 +101,8 @@ func workCalling(url, name string) error {
 }
 
 // question calls the service; pause is what it asks for when it refuses the call.
-func question(ctx context.Context, c *http.Client, tenant string, most int64) (used int64, pause time.Duration, err error) {
+func question(ctx context.Context, c *http.Client, tenant string, most int64) (used int64, pause time.Duration,
+	err error) {
 	body, err := json.Marshal(model.Question{Tenant: tenant, MaxTokens: most})
 	if err != nil {
 		return 0, 0, err

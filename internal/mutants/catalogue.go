@@ -307,6 +307,18 @@ var libraryBugs = []Bug{
 	{Name: "why: the attempt before is forgotten", In: "ff_explain.attempts",
 		Old: `math.max(1, n - 1), n`,
 		New: `math.max(1, n), n`},
+	{Name: "service: weights count for nothing", In: "service/cost",
+		Old: `math.floor(share * scale / weight)`,
+		New: `math.floor(share * scale)`},
+	{Name: "service: what was not used is given back again and again", In: "service.finish",
+		Old: `if not began then return false, wakes end`,
+		New: `began = began or ctx.t`},
+	{Name: "service: a refusal closes it for nobody", In: "service/refused",
+		Old: `put('cu', ctx.now + math.max(s.closed, math.min(pause, service.longest)))`,
+		New: `put('cu', ctx.now)`},
+	{Name: "service: those of one namespace hold the slots of all", In: "service.acquire",
+		Old: `if redis.call('ZCARD', keys.takers(ctx.r, s.name)) > 1 then`,
+		New: `if false then`},
 }
 
 var goBugs = []Bug{
