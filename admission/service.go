@@ -19,7 +19,8 @@ type Service struct {
 	// Calls is how many are made at the same time, at most 1,000,000; 0 is no bound.
 	Calls int `json:"calls,omitempty" jsonschema:"how many are made at once, at most 1000000; 0: no bound"`
 	// Patience is how long a handler waits in its slot for its turn: whole ms, at most 60 s; 0 is 2 s. Whoever would
-	// wait longer gives its slot up meanwhile.
+	// wait longer gives its slot up meanwhile. While several namespaces wait it is a quarter of that, so that those
+	// of one do not hold the slots in which others were to come.
 	Patience flowfabric.Millis `json:"patience_ms,omitzero" jsonschema:"waited in a slot, at most 60000; absent: 2000"`
 	// Weights say how namespaces share the service when more of them want it: 1..1,000, at most 256; 1 for others.
 	Weights map[string]int `json:"weights,omitempty" jsonschema:"how namespaces share it, 1..1000; 1 for others"`

@@ -69,10 +69,10 @@ func (c *calls) turn(service string) chan struct{} {
 //	})
 //
 // Namespaces share the service by weight, and in a namespace it goes by priority, then by age. If the turn comes
-// within the service's patience (2 s unless it says otherwise), Acquire waits for it in the slot. Otherwise it returns
-// an error that the handler returns: the execution gives its slot up, keeps its place, uses no retry, and when its turn
-// is near the handler runs again, with its recorded steps. An execution has one place in the line of a service:
-// concurrent calls of a task to the same service ask one after the other.
+// within the service's patience (2 s unless it says otherwise; a quarter while several namespaces wait), Acquire waits
+// for it in the slot. Otherwise it returns an error that the handler returns: the execution gives its slot up, keeps
+// its place, uses no retry, and when its turn is near the handler runs again, with its recorded steps. An execution has
+// one place in the line of a service: concurrent calls of a task to the same service ask one after the other.
 //
 // estimate is 0..2^53-1 by dimension, at most 8 of them, none of which is above what a minute has. Of requests it is 1
 // unless it says more; dimensions that the service does not limit are not counted. One call to the server for a turn,

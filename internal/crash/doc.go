@@ -16,7 +16,7 @@
 // which the test makes, and hold every journal against every execution.
 //
 // Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS,
-// FLOWFABRIC_CRASH_KILLS, FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES, FLOWFABRIC_CRASH_GATE_KILLS and
-// FLOWFABRIC_CRASH_RESERVATIONS set them;
+// FLOWFABRIC_CRASH_KILLS, FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES, FLOWFABRIC_CRASH_GATE_KILLS,
+// FLOWFABRIC_CRASH_RESERVATIONS and FLOWFABRIC_CRASH_CALLS set them;
 // FLOWFABRIC_SEED repeats a run's choices (who is hit when; not the scheduling).
 package crash
