@@ -174,7 +174,7 @@ func TestGovernorThatIsNotThere(t *testing.T) {
 // ends, and no recorded answer is asked for again.
 func TestGovernorCrashes(t *testing.T) {
 	gate := admission.Gate{Name: gpt,
-		Service: &admission.Service{Calls: 1, PerMinute: map[string]int64{"requests": 2, "tokens": 100_000}}}
+		Service: &admission.Service{Calls: 1, PerMinute: map[string]int64{"requests": 20, "tokens": 100_000}}}
 	var mu sync.Mutex
 	var fx *fftest.Effects
 	crashes := fftest.Crashes(t, chat,

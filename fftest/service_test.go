@@ -15,7 +15,7 @@ import (
 func TestCrashesOfCallsToAService(t *testing.T) {
 	def := handler.Define[string, string]("calls")
 	gate := admission.Gate{Name: "fake/model",
-		Service: &admission.Service{Calls: 1, PerMinute: map[string]int64{"requests": 4, "tokens": 100_000}}}
+		Service: &admission.Service{Calls: 1, PerMinute: map[string]int64{"requests": 20, "tokens": 100_000}}}
 	crashes := fftest.Crashes(t, def,
 		func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 			return func(ctx context.Context, task *handler.Task, in string) (all string, err error) {

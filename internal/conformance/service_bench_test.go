@@ -89,7 +89,8 @@ func (b *bench) settle(x engine.ServiceCall) {
 }
 
 // BenchmarkServerTimeOfService tells what the server spends on a call to a service beside what it spends on ff_spend,
-// an ask of one near its turn and of one far from it.
+// in turns on the same server: a turn that is free, the end of the call, and with 10,000 in 100 namespaces in line an
+// ask of one near its turn and of one far from it.
 //
 //	go test -run '^$' -bench ServerTimeOfService -benchtime 1x .
 func BenchmarkServerTimeOfService(b0 *testing.B) {
