@@ -59,7 +59,8 @@ func newServices(t *testing.T, s *server, seed uint64, did map[string]int) *serv
 	_, err := s.e.RemoveGate(x.ctx, x.name)
 	x.no(err)
 	x.def = admission.Service{PerMinute: map[string]int64{"requests": 100 + x.r.Int64N(500),
-		"tokens": 1000 + x.r.Int64N(9000)}, Calls: x.r.IntN(6), Weights: map[string]int{"b": 3}}
+		"tokens": 1000 + x.r.Int64N(9000)}, Calls: x.r.IntN(6), Weights: map[string]int{"b": 3},
+		Patience: flowfabric.Millis(time.Duration(1+x.r.IntN(60)) * time.Second)}
 	if x.chance(30) {
 		delete(x.def.PerMinute, "requests")
 	}
@@ -86,7 +87,7 @@ func (x *services) put() {
 }
 
 func (x *services) run() {
-	for step := range 300 {
+	for step := range 500 {
 		switch n := x.r.IntN(100); {
 		case n < 55:
 			x.acquire()
@@ -95,7 +96,7 @@ func (x *services) run() {
 		case n < 78 && len(x.ended) > 0:
 			x.endAgain()
 		default:
-			x.pass([]int64{1, 20, 300, 1500, 7000, 70_000}[x.r.IntN(6)])
+			x.pass([]int64{1, 20, 100, 300, 300, 700, 1500, 7000, 70_000}[x.r.IntN(9)])
 		}
 		if step%5 == 0 {
 			x.look()
