@@ -54,8 +54,25 @@ type settledGate struct {
 	Breaches []admission.Breach `json:"breaches,omitempty"`
 }
 
-func stale(f flowfabric.Fence) error {
-	return denied.New("reservation", flowfabric.CodeOf(denied.StaleLease), f.Execution.String())
+func stale(action string, f flowfabric.Fence) error {
+	return denied.New(action, flowfabric.CodeOf(denied.StaleLease), f.Execution.String())
+}
+
+// had reads an execution that the worker has, or had under a lease that is over.
+func (c *call) had(action string, f flowfabric.Fence) (flowfabric.Snapshot, error) {
+	s, err := c.h.client.Execution(f.Execution).Get(c.ctx())
+	if err != nil {
+		return s, err
+	}
+	if !c.who.may(s.Route.Namespace) || f.Epoch > s.Epoch || f.Epoch == s.Epoch && f.Session != s.Session {
+		return s, stale(action, f)
+	}
+	return s, nil
+}
+
+// holds tells whether the lease of an execution that the worker had is not over.
+func holds(f flowfabric.Fence, s flowfabric.Snapshot) bool {
+	return f.Epoch == s.Epoch && f.Attempt == s.Attempts && s.Public == flowfabric.Active && s.BlockingReason == ""
 }
 
 // usable checks amounts of which there are at least least.
@@ -80,12 +97,9 @@ func (c *call) reservation(f flowfabric.Fence, b reservationBody) (*ledger.Entry
 		return nil, flowfabric.Snapshot{}, invalid("/reservation", "it is %d: count 1, 2, … under one lease",
 			b.Reservation)
 	}
-	s, err := c.h.client.Execution(f.Execution).Get(c.ctx())
+	s, err := c.had("reservation", f)
 	if err != nil {
 		return nil, s, err
-	}
-	if !c.who.may(s.Route.Namespace) || f.Epoch > s.Epoch || f.Epoch == s.Epoch && f.Session != s.Session {
-		return nil, s, stale(f)
 	}
 	x := &ledger.Entry{Fence: f, Number: b.Reservation, Priority: s.Priority, Since: s.CreatedAt, Repeats: true}
 	if b.Reservation > rememberedReservations {
@@ -110,8 +124,8 @@ func (c *call) reserve(f flowfabric.Fence, b *reserveBody) (*reserveAnswer, erro
 	if err := usable(b.Amounts, 1); err != nil {
 		return nil, err
 	}
-	if f.Epoch != s.Epoch || f.Attempt != s.Attempts || s.Public != flowfabric.Active || s.BlockingReason != "" {
-		return nil, stale(f)
+	if !holds(f, s) {
+		return nil, stale("reservation", f)
 	}
 	if len(x.Own) == 0 {
 		return &reserveAnswer{Reserved: true}, nil

@@ -96,7 +96,8 @@ type failAnswer struct {
 
 type asideBody struct {
 	leased
-	DelayMs int64 `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
+	DelayMs int64  `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
+	Service string `json:"service,omitempty" jsonschema:"for whose turn it waits (acquire): it goes on sooner if that comes"`
 }
 
 type continueBody struct {
@@ -335,7 +336,12 @@ func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, delay, "")
+	if b.Service != "" {
+		if err := valid.Service("service", b.Service); err != nil {
+			return nil, invalid("/service", "%v", err)
+		}
+	}
+	before, err := c.h.conn.Engine.DelayExecution(c.ctx(), f, delay, b.Service)
 	return &already{before}, err
 }
 

@@ -242,6 +242,7 @@ func (a *api) work() {
 		admission.Gate{Name: "work", Limits: map[string]admission.Limit{"tokens": {Hard: 10}}}); err != nil {
 		a.t.Fatal(err)
 	}
+	must.No(a.t, o.PutGate(a.t.Context(), modelGate()))
 	r := a.remote("worker", "work")
 	for range 7 {
 		a.submit(`{"kind":"work","gates":["work"]}`)
@@ -251,11 +252,13 @@ func (a *api) work() {
 	for verb, members := range map[string]string{"frames": writes["frames"], "step": writes["step"],
 		"receive": writes["receive"], "waitpoint": writes["waitpoint"],
 		"spend":   `"gate":"work","sequence":1,"amounts":{"tokens":1}`,
-		"reserve": `"reservation":1,"amounts":{"tokens":1}`} {
+		"reserve": `"reservation":1,"amounts":{"tokens":1}`,
+		"acquire": `"service":"openai/gpt-5","call":1`} {
 		r.call(verb, list[0].Lease, members, 200)
 	}
 	r.call("settle", list[0].Lease, `"reservation":1,"amounts":{"tokens":1}`, 200)
 	r.call("unreserve", list[0].Lease, `"reservation":1`, 200)
+	r.call("end-call", list[0].Lease, `"service":"openai/gpt-5","call":1,"how":"settled"`, 200)
 	r.call("progress", list[0].Lease, writes["progress"], 204)
 	for i, verb := range []string{"complete", "fail", "delay", "cancel", "release", "suspend", "children"} {
 		r.call(verb, list[i].Lease, writes[verb], 200)
@@ -441,7 +444,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 	for _, r := range routes { // nobody adds a write without a fence
 		if verb, ok := strings.CutPrefix(r.path, "/v1/workers/{session}:"); ok && r.body != nil {
 			if _, known := writes[verb]; !known && !slices.Contains([]string{"claim", "renew", "close", "mark-dead",
-				"spend", "reserve", "settle", "unreserve"}, verb) {
+				"spend", "reserve", "settle", "unreserve", "acquire", "end-call"}, verb) {
 				t.Errorf("%s is not tried here", verb)
 			}
 		}

@@ -27,7 +27,8 @@
 //	}
 //
 // One [Session.Claim] brings whatever there is: new work, what a gate has granted, retries, and what was
-// taken from a worker that died (Held.Type tells). Steps, frames and waits need package handler.
+// taken from a worker that died (Held.Type tells). Steps, frames, waits, what is spent of gates and calls to services
+// need package handler: they go on where an earlier run stopped, and end with the handler.
 //
 // A worker process has one session for each partition that it has work of. The session is the lease of everything
 // that was claimed under it: renewed every third of its time to live (1 s to 1 h, default 30 s), and extended by each

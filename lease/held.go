@@ -95,7 +95,8 @@ func (h *Held) Fail(ctx context.Context, f handler.Failure) (retry bool, retryIn
 	return retry, retryIn, err
 }
 
-// Delay puts the execution back for d, 1 ms..10 years, without using up a retry. Errors: see Complete.
+// Delay puts the execution back for d, 1 ms..10 years, without using up a retry. It waits for that time and nothing
+// else: turns at services are handler.Task.Acquire's. Errors: see Complete.
 func (h *Held) Delay(ctx context.Context, d time.Duration) error {
 	return h.settle(ctx, "delay", func(ctx context.Context) error {
 		_, err := h.session.engine.DelayExecution(ctx, h.Fence, d, "")

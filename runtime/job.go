@@ -82,7 +82,8 @@ func (j *job) work() {
 	}()
 	task, waits := handler.NewTask(tasks.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j,
-		Spender: j, Ledger: j.jobs.store, Services: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
+		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
+		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
 		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
 		Logger: j.logger(),
 		Worker: &j.jobs.worker,

@@ -38,6 +38,8 @@ type metrics struct {
 	reports     *prometheus.CounterVec // verdict: ok, soft, hard; action
 	// outcome: made, refused, settled, released, forgotten
 	reservations *prometheus.CounterVec
+	// outcome: admitted, away, settled, released, refused, forgotten
+	serviceCalls *prometheus.CounterVec
 
 	inFlight  prometheus.Gauge
 	handled   *prometheus.HistogramVec // kind
@@ -118,6 +120,9 @@ func newMetrics(prefix string) *metrics {
 		reservations: vec("reservations_total",
 			"Reservations of handlers by what became of them: made or refused, then settled, released, or forgotten (charged in full when the handler returned).",
 			"outcome"),
+		serviceCalls: vec("service_calls_total",
+			"Calls of handlers to services by what became of them: admitted or away (the execution waits without a slot), then settled, released, refused (status 429), or forgotten (counts as estimated when the handler returned).",
+			"outcome"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
 		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
@@ -167,6 +172,10 @@ func newMetrics(prefix string) *metrics {
 		tasks.ReservationSettled, tasks.ReservationReleased, tasks.ReservationForgotten} {
 		m.reservations.WithLabelValues(string(what))
 	}
+	for _, what := range []tasks.Call{tasks.CallAdmitted, tasks.CallAway, tasks.CallSettled, tasks.CallReleased,
+		tasks.CallRefused, tasks.CallForgotten} {
+		m.serviceCalls.WithLabelValues(string(what))
+	}
 	for _, reason := range []string{string(admit.RefusedRate), string(admit.RefusedCap)} {
 		m.gateHits.WithLabelValues(reason, "")
 	}
@@ -206,7 +215,8 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
 		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.gateHits),
-		share(reg, &m.reports), share(reg, &m.reservations), share(reg, &m.inFlight), share(reg, &m.handled),
+		share(reg, &m.reports), share(reg, &m.reservations), share(reg, &m.serviceCalls), share(reg, &m.inFlight),
+		share(reg, &m.handled),
 		share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.calls), share(reg, &m.failed),

@@ -60,6 +60,9 @@ func (m *metrics) reserved(what tasks.Reservation) {
 	m.reservations.WithLabelValues(string(what)).Inc()
 }
 
+// serviceCalled records what became of a call of a handler to a service.
+func (m *metrics) serviceCalled(what tasks.Call) { m.serviceCalls.WithLabelValues(string(what)).Inc() }
+
 // reportLabels are the verdict and, of a hard breach, what it leads to.
 func reportLabels(r admission.Reported) []string {
 	switch {

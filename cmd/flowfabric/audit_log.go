@@ -46,6 +46,9 @@ func by(who string) string {
 // gateText is what a gate allows, for people.
 func gateText(g admission.Gate) string {
 	limits, rate, slots, parent := "", "", "", ""
+	if g.Service != nil {
+		return serviceText(*g.Service)
+	}
 	if len(g.Limits) > 0 {
 		limits = limitsText(g.Limits)
 	}

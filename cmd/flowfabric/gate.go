@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,15 +38,21 @@ var settingFlags = []member{
 	text("parent", "parent",
 		"`NAME` of the gate above it, where its usage counts, too; at most eight are above each other"),
 	text("scope", "for", "purpose, `text` for people"),
+	list("", "per-minute", "of a service: how much calls may use in a minute, `dimension=number`, at least 2"),
+	list("", "burst", "of a service: how much of --per-minute may come at once, at most half; 0 is a fortieth"),
+	whole("", "calls", "of a service: how many calls are made at once, at most 1000000; 0 is no limit"),
+	millis("", "patience", "of a service: how long a call waits for its turn in its slot, at most 60s; 0 is 2s"),
+	list("", "weight", "of a service: how namespaces share it, `namespace=number`, 1..1000; others have 1"),
 }
 
 var gateVerbs = []verb{
 	{
 		use: "ls", short: "List gates, the scopes that they are attached to, and the work that they hold back",
 		long: `ls lists all gates, a row for each thing that they measure: the usage of a dimension, the starts in
-the window, and what runs at once. RESERVED is what of USED is set aside for calls that have not said yet what
-they use. QUEUES counts the queues that wait for it: each partition has one queue
-for every lane, kind and set of gates, with any number of executions in it.
+the window, and what runs at once; of a service, what calls may use in a minute, and how many are made at once.
+RESERVED is what of USED is set aside for calls that have not said yet what they use. QUEUES counts the queues that wait for it: each partition has one queue
+for every lane, kind and set of gates, with any number of executions in it. Of a service it counts the
+executions in line.
 
 Then it lists which gates are attached to which scopes, the work that waits, and the reports that gates
 have not received yet. Waiting work is shown by lane, kind and reason: how many executions wait in how many
@@ -58,7 +65,8 @@ partition.`,
 	{
 		use: "show NAME", short: "Show one gate: limits, usage, users, holders, and the work that it holds back",
 		long: `show prints a gate with what it measures, the work that it blocks, the holders of its slots, the
-executions that spent from it last, and its audit log: the author of each change, adjustment and reset.`,
+executions that spent from it last, and its audit log: the author of each change, adjustment and reset. Of a
+service it prints the rates, what of them may pass now, calls under way, and the first executions in line.`,
 		example: "  flowfabric gate show acme",
 		route:   "GET /v1/gates/{NAME}",
 		run:     func(ctx context.Context, q *request) error { return showGate(ctx, q, "", flowfabric.Limit{}) },
@@ -90,12 +98,16 @@ amounts (--limit, --soft), starts in a window (--rate, --window), and how much r
 (--concurrency). If the gate exists with the same settings, nothing changes; with other settings the
 command fails, see update. A dimension without a hard limit is left out, or has a soft limit only: its
 usage is counted and blocks no work. With --parent, what is reserved and used of the gate counts in the gate
-above it, too, and work runs when both let it pass. The gate above exists first.`,
+above it, too, and work runs when both let it pass. The gate above exists first.
+
+A gate with --per-minute or --calls is that of a service, such as a model: it is asked for each call, not for
+each execution, and has no other meters. Its name may have slashes. --burst, --patience and --weight belong to it.`,
 		example: `  flowfabric gate create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h \
       --on-hard fail --refund failed,cancelled
   flowfabric gate create watch --limit cost.cents=5000 --mode warn
   flowfabric gate create llm --rate 580 --window 1m --concurrency 20
-  flowfabric gate create team --limit tokens=50000 --parent acme`,
+  flowfabric gate create team --limit tokens=50000 --parent acme
+  flowfabric gate create openai/gpt-5 --per-minute requests=500,tokens=200000 --calls 20 --weight acme=3`,
 		route: "PUT /v1/gates/{NAME}", flags: settingFlags, first: mayBoot,
 		run: func(ctx context.Context, q *request) error { return putGate(ctx, q, noted("created", gateNote)) },
 	},
@@ -110,9 +122,9 @@ So a script may run it at each deployment, and operators change the numbers afte
 	{
 		use: "update NAME", short: "Change a gate",
 		long: `update changes the given settings and keeps the others. Recorded usage stays, and running work keeps
-its slots, also above a lower --concurrency. Work that waits for the gate is checked again. If somebody
+its slots, also above a lower --concurrency. Calls in line keep their places. Work that waits for the gate is checked again. If somebody
 else changes the gate at the same time, one of the two commands fails. --drop removes the limits of a
-dimension; with --soft it keeps a soft limit. --parent '' takes the gate above away.`,
+dimension, and its rate at a service; with --soft it keeps a soft limit. --weight NAMESPACE=1 takes a weight away. --parent '' takes the gate above away.`,
 		example: `  flowfabric gate update acme --limit tokens=2000000
   flowfabric gate update gpu --concurrency 8`,
 		route: "PUT /v1/gates/{NAME}",
@@ -123,7 +135,7 @@ dimension; with --soft it keeps a soft limit. --parent '' takes the gate above a
 			if err := q.get(ctx, &was, "/v1/gates/*", q.args[0]); err != nil {
 				return err
 			}
-			if err := q.limits(was.Limits); err != nil {
+			if err := cmp.Or(q.limits(was.Limits), q.service(was.Service)); err != nil {
 				return err
 			}
 			return update(ctx, q, was.Gate, was.Revision)
@@ -293,7 +305,7 @@ var amountArgs = member{to: "amounts", kind: kind{textsKind.add,
 	}}}
 
 func putGate(ctx context.Context, q *request, show func(*request, json.RawMessage) error) error {
-	if err := q.limits(nil); err != nil {
+	if err := cmp.Or(q.limits(nil), q.service(nil)); err != nil {
 		return err
 	}
 	var answer json.RawMessage
@@ -404,6 +416,8 @@ const limitsNothing = "it limits nothing"
 // gateNote is what may not be meant with a gate.
 func gateNote(g admission.Gate) string {
 	switch {
+	case g.Service != nil:
+		return ""
 	case !g.CountsAmounts() && (g.Reset > 0 || g.StrictDimensions || len(g.Refund) > 0):
 		return "it counts no amounts: it has no limits of them (--limit, --soft)"
 	case g.Rate == 0 && g.Concurrency == 0 && !hasHard(g):

@@ -76,6 +76,9 @@ var meterHeader = []string{"METER", "USED", "RESERVED", "SOFT", "LIMIT", "LEFT",
 // meterRows are what a gate measures: its dimensions, its starts, and what runs at once. The queues that wait for
 // amounts are with the first dimension: they may wait for any.
 func meterRows(g admission.GateRecord) (rows [][]any) {
+	if g.Service != nil {
+		return serviceRows(g)
+	}
 	if g.CountsAmounts() {
 		rows = dimensionRows(g)
 	}
@@ -132,6 +135,8 @@ func showGate(ctx context.Context, q *request, key string, l flowfabric.Limit) e
 // gateMode is what becomes of usage above a hard limit, "" for a gate without amounts.
 func gateMode(g admission.Gate) string {
 	switch {
+	case g.Service != nil:
+		return "service"
 	case !g.CountsAmounts():
 		return ""
 	case g.Warn:
@@ -205,16 +210,19 @@ func (v shownGate) amountFacts() []any {
 }
 
 func (v shownGate) text(p *page) {
-	suspect, revision := "", ""
+	suspect, revision, queues, holds := "", "", count(v.Waiting, "queue"), "holds"
+	if v.Service != nil {
+		queues, holds = "", "calls under way"
+	}
 	if v.Revision > 0 {
 		revision = strconv.FormatUint(v.Revision, 10)
 	}
 	if v.Suspect > 0 {
 		suspect = fmt.Sprintf("%d have not been heard of for a while", v.Suspect)
 	}
-	p.facts(slices.Concat([]any{"name", v.Name, "for", v.Scope, "parent", v.Parent}, v.amountFacts(), []any{"jitter",
-		span(time.Duration(v.Jitter)), "suspect", suspect, "waiting", count(v.Waiting, "queue"), "revision", revision,
-		"created", instant(v.CreatedAt), "changed by", v.ChangedBy})...)
+	p.facts(slices.Concat([]any{"name", v.Name, "for", v.Scope, "parent", v.Parent}, v.amountFacts(),
+		v.serviceFacts(), []any{"jitter", span(time.Duration(v.Jitter)), "suspect", suspect, "waiting", queues,
+			"revision", revision, "created", instant(v.CreatedAt), "changed by", v.ChangedBy})...)
 	p.WriteByte('\n')
 	if rows := meterRows(v.GateRecord); len(rows) == 0 {
 		p.say("no limits: %s", limitsNothing)
@@ -225,10 +233,11 @@ func (v shownGate) text(p *page) {
 	closedTable(p, "keeps from running:", v.Blocked)
 	for i, h := range v.Slots {
 		if i == 0 {
-			p.say("\nholds:")
+			p.say("\n%s:", holds)
 		}
 		p.say("  %s, epoch %d", h.Execution, h.Epoch)
 	}
+	v.lineTable(p)
 	if len(v.Spenders) > 0 {
 		p.say("\nlast spenders:")
 		rows := make([][]any, len(v.Spenders))

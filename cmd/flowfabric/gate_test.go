@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -62,6 +63,49 @@ func TestBlockedWork(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Closed) != 1 ||
 		v.Closed[0].Partition != id.Partition() {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Of a service there is shown who waits for a call, and where.
+func TestServiceIsShown(t *testing.T) {
+	w := newEnv(t, testserver.Embedded(t))
+	ok := func(line string) string {
+		t.Helper()
+		code, out, errOut := w.run(line, "")
+		if code != exitOK {
+			t.Fatalf("%s: exit %d, %s", line, code, errOut)
+		}
+		return out
+	}
+	ok("gate create openai/gpt-5 --per-minute tokens=60000 --calls 20 --weight acme=3")
+	e, number := w.engine, uint64(0)
+	ask := func(n int64) engine.Turn {
+		t.Helper()
+		number++
+		turn, err := e.Acquire(t.Context(), engine.ServiceCall{Service: "openai/gpt-5", Namespace: "acme",
+			Fence: flowfabric.Fence{Execution: mint.ID(3), Epoch: 1}, Number: number,
+			Estimate: map[string]int64{"tokens": n}})
+		must.No(t, err)
+		return turn
+	}
+	if turn := ask(60000); !turn.Admitted { // it is in debt for a minute
+		t.Fatalf("%+v", turn)
+	}
+	if turn := ask(500); turn.Admitted || turn.Stay {
+		t.Fatalf("%+v", turn)
+	}
+	for line, wants := range map[string][]string{
+		"gate show openai/gpt-5": {"under way   1 of 20", "in line     1 execution", "weights     acme=3", "in line:",
+			"acme       tokens=500", "away", "calls under way:", ", epoch 1"},
+		"gate ls":        {"openai/gpt-5  service", "tokens in 1m", "calls at once"},
+		"gate ls --json": {`"under_way":1`, `"waiting":1`},
+	} {
+		out := ok(line)
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in %s", line, want, out)
+			}
+		}
 	}
 }
 

@@ -79,6 +79,37 @@ func calls(ctx context.Context, a *admin.Admin) error {
 		Concurrency: 20})
 }
 
+// model is a gate for the calls of a model whose account has 500 requests and 200,000 tokens a minute.
+func model(ctx context.Context, a *admin.Admin) error {
+	return a.PutGate(ctx, admission.Gate{Name: "openai/gpt-5", Service: &admission.Service{
+		PerMinute: map[string]int64{"requests": 500, "tokens": 200_000},
+		Calls:     20,                        // at once
+		Weights:   map[string]int{"acme": 3}, // other namespaces have 1
+	}})
+}
+
+// tooMany is what a client of a model returns when that answers 429, with its Retry-After.
+type tooMany struct{ after time.Duration }
+
+func (*tooMany) Error() string { return "too many requests" }
+
+var Summarize = handler.Define[Draft, Article]("summarize")
+
+func summarize(ctx context.Context, t *handler.Task, in Draft) (Article, error) {
+	text, err := handler.Step(ctx, t, "summary", func(ctx context.Context) (string, error) {
+		p, err := t.Acquire(ctx, "openai/gpt-5", map[string]int64{"tokens": maxTokens})
+		if err != nil {
+			return "", err // also when it waits: return it
+		}
+		text, used, err := complete(ctx, in.Topic, maxTokens)
+		if refused, ok := errors.AsType[*tooMany](err); ok { // status 429
+			return "", errors.Join(err, p.Refused(ctx, refused.after))
+		}
+		return text, errors.Join(err, p.Settle(ctx, map[string]int64{"tokens": used}))
+	})
+	return Article{text}, err
+}
+
 // each tenant may run two at once and start 100 a minute, whatever the others do.
 func submit(ctx context.Context, c *client.Client, tenant string, in Draft) (*client.Execution[Article], error) {
 	return client.Submit(ctx, c, Generate, in,
@@ -127,6 +158,22 @@ func TestLimits(t *testing.T) {
 	}
 	if sent := info.Used["bytes"]; sent != int64(len("all about tides")) {
 		t.Errorf("%d bytes", sent)
+	}
+}
+
+// A call passes the gate of its service, and what it used is counted there.
+func TestServices(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Summarize, summarize))
+	a := admin.New(c)
+	must(t, model(ctx, a))
+	exec, err := client.Submit(ctx, c, Summarize, Draft{"tides"})
+	must(t, err)
+	got, err := exec.Result(ctx)
+	must(t, err)
+	g, err := a.GetGate(ctx, "openai/gpt-5")
+	must(t, err)
+	if got.Text != "all about tides" || g.State.UnderWay != 0 || g.State.Share != 1000 {
+		t.Errorf("%+v, %+v", got, g.State)
 	}
 }
 

@@ -59,7 +59,7 @@ class Task:
         self.lost = threading.Event()
         self._sequence = claim["last_sequence"]
         self._steps = {name: p.get("value") for name, p in claim.get("steps", {}).items()}
-        self._spent, self._received, self._reserved = {}, {}, 0
+        self._spent, self._received, self._reserved, self._calls = {}, {}, 0, 0
 
     def call(self, verb, **body):
         if self.lost.is_set():
@@ -67,7 +67,7 @@ class Task:
         try:
             return self.worker.call(verb, lease=self.lease, **body)
         except Refused as e:
-            if e.status in (404, 409) and e.code != "step_conflict":
+            if e.status in (404, 409) and e.code not in ("step_conflict", "gate_not_found"):
                 self.lost.set()
                 raise LeaseLost() from e
             raise
@@ -120,6 +120,17 @@ class Task:
     def unreserve(self, number):
         """Give the reservation back: the call was certainly not made."""
         self.worker.call("unreserve", lease=self.lease, reservation=number)
+
+    def acquire(self, service, **estimate):
+        """Wait for the turn of a call to a service, and return end(how, used=…, retry_after_ms=…), which says how it ended."""
+        self._calls, began = self._calls + 1, time.monotonic()
+        call = {"service": service, "call": self._calls, "estimate": estimate}
+        while not (said := self.call("acquire", waited_ms=int(1000 * (time.monotonic() - began)), **call))["admitted"]:
+            if not said.get("stay"):  # it comes back when its turn is near
+                self.call("delay", delay_ms=said["retry_ms"], service=service)
+                raise Settled()
+            time.sleep(said["retry_ms"] / 1000)
+        return lambda how, **more: self.worker.call("end-call", lease=self.lease, how=how, **call, **more)
 
     def token(self, key):
         """The token of a waitpoint, for whoever may answer. Hand it out inside a step."""

@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
@@ -181,6 +183,12 @@ var serviceScenarios = []scenario{
 		line := g.record(s).Line
 		w.all("line", eq(len(line), 3), eq(line[2].Away, true), eq(line[2].Namespace, "acme"),
 			eq(line[2].Waits["tokens"], int64(1500)))
+		said := w.why(away.Fence.Execution)
+		same(w, "reason", said.Reason, explain.WhyWaitingTurn)
+		if !strings.Contains(said.Sentence,
+			"It waits for its turn at service "+s+", for 1500 tokens: 3rd of 3, about 5s.") {
+			w.Fatalf("it says %q", said.Sentence)
+		}
 		w.advance(1539 * time.Millisecond)
 		g.acquire(first, true)
 		same(w, "state", w.stateOf(away.Fence.Execution), "R2ai")
@@ -190,6 +198,9 @@ var serviceScenarios = []scenario{
 		g.ended(second, engine.CallSettled, false)
 		same(w, "state", w.stateOf(away.Fence.Execution), "R1i")
 		w.advance(940 * time.Millisecond)
+		if said := w.why(away.Fence.Execution); !strings.Contains(said.Sentence, "which is near") {
+			w.Fatalf("it says %q", said.Sentence)
+		}
 		again := k.one(away.Fence.Execution)
 		w.all("attempt, retries", eq(again.Fence.Attempt, away.Fence.Attempt), eq(again.Retries, 0))
 		away.Fence = again.Fence
@@ -212,11 +223,16 @@ var serviceScenarios = []scenario{
 	{name: "only who waits for a service is woken for it", run: func(w *env) {
 		g := newGates(w)
 		k := w.worker("w1")
-		f := g.running(k)
-		_, err := w.e.DelayExecution(w.ctx, f, time.Hour, "")
-		w.no(err)
-		g.service(nil)
-		w.is(must2(w.e.SetDelay(w.ctx, f.Execution, engine.DelayChange{})), nil)
+		s := g.service(nil)
+		first, away := g.caller(s, "acme", 1500), g.caller(s, "acme", 1500)
+		g.acquire(first, true)
+		g.acquire(g.caller(s, "acme", 1500), false)
+		away.Fence, away.Since = g.running(k), time.UnixMilli(2)
+		same(w, "stays", g.acquire(away, false).Stay, false)
+		must(w.e.DelayExecution(w.ctx, away.Fence, time.Hour, ""))
+		w.advance(3 * time.Second)
+		g.ended(first, engine.CallSettled, false)
+		same(w, "state", w.stateOf(away.Fence.Execution), "R2ai")
 	}},
 	{name: "a refusal closes a service for everybody, and its rate falls and comes back", run: func(w *env) {
 		g := newGates(w)
@@ -227,6 +243,11 @@ var serviceScenarios = []scenario{
 		g.ended(x, engine.CallRefused, false)
 		turn := g.acquire(y, false)
 		w.all("closed", eq(turn.Stay, false), eq(turn.Retry, 7*time.Second))
+		place := must(w.e.TurnOf(w.ctx, s, y.Fence.Execution))
+		w.all("place", eq(place.Place, 1), eq(place.Waiting, 1), eq(place.Retry, 7*time.Second),
+			eq(place.Wants["tokens"], int64(10)), eq(place.ClosedUntil.IsZero(), false))
+		place = must(w.e.TurnOf(w.ctx, s, x.Fence.Execution))
+		w.all("no place", eq(place.Place, 0), eq(place.Retry, 0), eq(len(place.Wants), 0))
 		r := g.record(s)
 		w.all("state", eq(r.State.Share, 700), eq(r.State.Refused, uint64(1)), eq(r.State.ClosedUntil.IsZero(), false))
 		w.advance(7 * time.Second)
@@ -328,5 +349,3 @@ var serviceScenarios = []scenario{
 		g.acquire(y, true)
 	}},
 }
-
-func must2(_ bool, err error) error { return err }

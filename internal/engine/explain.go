@@ -53,6 +53,12 @@ type Facts struct {
 	DeclaredDead     string    // why its session was declared dead before its lease ran out, if somebody said so
 	AttemptTimeoutAt time.Time // zero: none
 
+	// Service is for whose turn it was delayed last, if it was; while it is, Turn is what the gate of that says, and
+	// TurnErr why it does not.
+	Service string
+	Turn    Turn
+	TurnErr error
+
 	// While it is suspended, or resumed and not yet suspended again.
 	Suspension     *suspend.Record // with the waitpoints that its condition names, numbered from 1
 	Satisfied      map[int]int     // parts of the condition that are satisfied, by node, numbered from 1
@@ -163,7 +169,10 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	x := wire.Fields{M: core, R: r}
 	f.AttemptTimeoutAt, f.TimeoutAt = x.Instant("attempt_deadline"), x.Instant("suspension_deadline")
 	f.OpenWaitpoints, f.Purging = int(x.Number("open_waitpoints")), core["purged_until"] != ""
-	f.Released = released(core)
+	f.Released, f.Service = released(core)
+	if f.Service != "" && f.Phase().Eligibility == "not_eligible_until_time" {
+		f.Turn, f.TurnErr = e.TurnOf(ctx, f.Service, id) // of a partition that may be away
+	}
 	f.GrantedTo, f.GrantEnds = core["grant_session"], x.Instant("grant_deadline")
 	f.Node, f.Group, f.Wait = core["node"], groupRecord(core["upstreams"]), waitRecord(core["children_wait"])
 	if len(a.Flow) > 0 {
@@ -209,11 +218,14 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 	}
 }
 
-// released tells from "op,epoch,attempt,slot" how the last holder gave it up.
-func released(core map[string]string) string {
+// released tells from "op,epoch,attempt,slot" how the last holder gave it up, and for the turn of which service.
+func released(core map[string]string) (how, service string) {
 	p := strings.SplitN(core["last_release"], ",", 4)
 	if len(p) < 3 || p[1] != core["epoch"] {
-		return ""
+		return "", ""
 	}
-	return releases[p[0]]
+	if how = releases[p[0]]; how == ReleasedDelayed && len(p) == 4 {
+		_, service, _ = strings.Cut(p[3], " ")
+	}
+	return how, service
 }

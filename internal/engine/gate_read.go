@@ -153,6 +153,9 @@ func derived(g *admission.GateRecord) {
 	}
 	for _, text := range g.Holds {
 		slot := admission.Hold{Execution: text}
+		if g.Service != nil { // it is a call: its number under the lease is behind a dot
+			text = text[:max(0, strings.LastIndexByte(text, '.'))]
+		}
 		if h, err := ParseHold(text); err == nil {
 			slot = admission.Hold{Execution: h.Execution.String(), Epoch: h.Epoch}
 		}

@@ -107,7 +107,7 @@ var goodGates = map[string][]string{
 		"ct", "1700000000000", "cp", "5", "up", "1", "1", "tokens", "5", "1",
 		"1700000000000\x1fcreated\x1fme\x1fdetail",
 		"1", sampleSpender + " 1700000000000 0 1 tokens=5 tokens=2", "1", sampleHold + " 1700000000000",
-		"1", sampleSpender + " 2 1700000000000 tokens=7", "1", "24 tokens 5", "0", "0", "0"},
+		"1", sampleSpender + " 2 1700000000000 tokens=7", "1", "24 tokens 5", "0", "0", "0", ""},
 	"ff_claim_granted": {"OK", "1", "+", "1",
 		ids.UUID(sampleID).String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
 		"in", "1", "a.b", "c", "1", "s", "v", sampleResume},

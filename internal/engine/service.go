@@ -38,6 +38,10 @@ type Turn struct {
 	Retry    time.Duration // until it asks again
 	Place    int           // in line, from 1
 	Waiting  int           // how many are in line
+	// of one that TurnOf was asked about: what its call is to use, and until when nobody calls the service, which
+	// refused calls
+	Wants       map[string]int64
+	ClosedUntil time.Time
 }
 
 // CallEnd is how a call ended.
@@ -98,16 +102,7 @@ func service(v map[string]string) *admission.Service {
 	f := wire.Fields{M: v, R: &reader{}}
 	s := &admission.Service{Calls: int(f.Number("cl")), Patience: millis(f.Number("pt"))}
 	for part := range strings.SplitSeq(v["sv"], ",") {
-		dim, numbers, ok := strings.Cut(part, "=")
-		if !ok {
-			continue
-		}
-		if s.PerMinute == nil {
-			s.PerMinute, s.Burst = map[string]int64{}, map[string]int64{}
-		}
-		minute, burst, _ := strings.Cut(numbers, "/")
-		s.PerMinute[dim], _ = strconv.ParseInt(minute, 10, 64)
-		s.Burst[dim], _ = strconv.ParseInt(burst, 10, 64)
+		gatetext.ParseRate(s, part)
 	}
 	for field := range v {
 		if namespace, ok := strings.CutPrefix(field, "t:"); ok {
@@ -156,5 +151,6 @@ func (e *Engine) TurnOf(ctx context.Context, name string, id flowfabric.Executio
 		return Turn{}, err
 	}
 	waiting, _ := strconv.Atoi(r.Pace["wn"])
-	return Turn{Retry: r.Turn, Place: r.Place, Waiting: waiting}, nil
+	return Turn{Retry: r.Turn, Place: r.Place, Waiting: waiting, Wants: amountsOf(r.Wants),
+		ClosedUntil: serviceState(r.Pace).ClosedUntil}, nil
 }

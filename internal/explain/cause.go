@@ -49,10 +49,11 @@ const (
 	WhyDelayed         = "delayed"           // created with a delay
 	WhyDebounced       = "debounced"         // likewise, and its key debounces
 	WhyDelayedByWorker = "delayed_by_worker" // its handler asked for a delay
+	WhyWaitingTurn     = "waiting_turn"      // its handler waits for the turn of a call to a service
 	WhyRetryBackoff    = "retry_backoff"
 	WhyReclaimBackoff  = "reclaim_backoff" // several workers were lost while they ran it
 	WhyResumeDelay     = "resume_delay"
-	WhyDelayDue        = "delay_due" // one of the six is over, and a tick is awaited
+	WhyDelayDue        = "delay_due" // one of the seven is over, and a tick is awaited
 )
 
 // Waiting for others.
@@ -124,7 +125,8 @@ var causeCodes = []string{
 	WhyGranted, WhyGrantDue, WhyWaitingAmount, WhyWaitingRate, WhyWaitingSlot, WhyNoGate, WhyUnavailable,
 	WhyCheckDue,
 	WhyExecutionHeld,
-	WhyDelayed, WhyDebounced, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
+	WhyDelayed, WhyDebounced, WhyDelayedByWorker, WhyWaitingTurn, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay,
+	WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,
 	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator,

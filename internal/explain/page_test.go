@@ -198,7 +198,12 @@ var examples = map[string]example{
 	WhyDelayed:         {facts: in("R2af", nil)},
 	WhyDebounced:       {facts: in("R2af", func(f *engine.Facts) { f.KeyHeld, f.Replaced = "until_claimed", 3 })},
 	WhyDelayedByWorker: {facts: in("R2ai", nil)},
-	WhyRetryBackoff:    {facts: in("R2b", failing)},
+	WhyWaitingTurn: {facts: in("R2ai", func(f *engine.Facts) {
+		f.Released, f.Service = engine.ReleasedDelayed, "openai/gpt-5"
+		f.Turn = engine.Turn{Place: 12, Waiting: 40, Retry: 8 * time.Second,
+			Wants: map[string]int64{"requests": 1, "tokens": 4000}}
+	})},
+	WhyRetryBackoff: {facts: in("R2b", failing)},
 	WhyReclaimBackoff: {facts: in("R2r", func(f *engine.Facts) {
 		f.Attempts, f.Reclaims, f.AttemptLog = 3, 3, lost("lease_expired", "")
 		f.AttemptLog[0].Index = 3

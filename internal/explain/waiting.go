@@ -1,12 +1,17 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -182,6 +187,10 @@ func cameToWait(f engine.Facts) string {
 	case engine.ReleasedBack:
 		return fmt.Sprintf("Its worker %s handed it back, and attempt %d goes on.", holder(f), f.Attempts)
 	case engine.ReleasedDelayed:
+		if f.Service != "" {
+			return fmt.Sprintf("It waited for its turn at service %s, which is near, and attempt %d goes on.",
+				plainly(f.Service), f.Attempts)
+		}
 		return fmt.Sprintf("The delay that worker %s asked for is over, and attempt %d goes on.", holder(f), f.Attempts)
 	case engine.ReleasedSuspended:
 		return fmt.Sprintf("It was resumed%s, and attempt %d goes on.", resumedBy(f), f.Attempts)
@@ -252,7 +261,7 @@ func nth(n int) string {
 // delayed explains an execution that becomes claimable later.
 func delayed(f engine.Facts) account {
 	a := account{at: f.DelayUntil, timed: true}
-	until, due := moment(f, f.DelayUntil), !f.DelayUntil.After(f.Now)
+	until, due, sooner := moment(f, f.DelayUntil), !f.DelayUntil.After(f.Now), false
 	past := func(then, now string) string {
 		if due {
 			return then
@@ -276,6 +285,10 @@ func delayed(f engine.Facts) account {
 		a.reason = WhyDelayedByWorker
 		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s"+past(", and it is due", "")+".",
 			holder(f), f.Attempts, until)
+		if f.Service != "" {
+			a.reason, a.why = WhyWaitingTurn, turn(f)
+			sooner = f.HeldAt.IsZero()
+		}
 	default:
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
@@ -292,10 +305,42 @@ func delayed(f engine.Facts) account {
 		a.why += " That time was set by " + who + " at " + moment(f, f.HeldAt) + because(f.HoldReason) + "."
 	}
 	a.next = "Then a tick makes it claimable" + shut(f.Lane) + "."
+	if sooner {
+		a.next = "It goes on when its turn is near, at the latest at " + until + shut(f.Lane) + "."
+	}
 	if due {
 		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable"+shut(f.Lane)+".", true
 	}
 	return a
+}
+
+// turn says where one is in the line of a service.
+func turn(f engine.Facts) string {
+	t, at := f.Turn, "its turn at service "+plainly(f.Service)
+	closed := ""
+	if t.ClosedUntil.After(f.Now) {
+		closed = " That refused calls, and nobody calls it until " + moment(f, t.ClosedUntil) + "."
+	}
+	switch {
+	case errors.Is(f.TurnErr, denied.NoGate):
+		return "It waits for " + at + ", which has no gate any more: nobody lets a call pass."
+	case f.TurnErr != nil:
+		return "It waits for " + at + ". Its place there cannot be told, because of " + quote(f.TurnErr.Error()) + "."
+	case t.Place == 0:
+		return "It waits for " + at + ", where it has no place in line: it gets one when it asks again." + closed
+	}
+	var wants []string
+	for _, dim := range slices.Sorted(maps.Keys(t.Wants)) {
+		if dim != "requests" || len(t.Wants) == 1 {
+			wants = append(wants, fmt.Sprintf("%d %s", t.Wants[dim], dim))
+		}
+	}
+	what := ""
+	if len(wants) > 0 {
+		what = ", for " + strings.Join(wants, ", ")
+	}
+	return fmt.Sprintf("It waits for %s%s: %s of %d, about %s.%s", at, what, nth(t.Place), t.Waiting,
+		max(time.Second, t.Retry.Round(time.Second)), closed)
 }
 
 // debounced says what a key that debounces has to do with the delay of an execution.

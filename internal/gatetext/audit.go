@@ -96,13 +96,16 @@ func auditWords(e *admission.AuditEntry, name string) {
 }
 
 // auditedSettings reads what a gate was created with or changed to: scope, mode, on hard, on soft, interval, strict,
-// refund, rate, window, how many at once, jitter, the gate above and limits.
+// refund, rate, window, how many at once, jitter, the gate above and limits; and of a service what there is of that.
 func auditedSettings(e *admission.AuditEntry, name string, w []string) bool {
-	n := len(w)
+	n, service := len(w), ""
+	if n > 13 && strings.HasPrefix(w[n-1], "sv,") {
+		n, service = n-1, w[n-1]
+	}
 	if n < 13 {
 		return false
 	}
-	w, e.Gate = w[n-12:], &admission.Gate{Name: name, Scope: strings.Join(w[:n-12], " ")}
+	w, e.Gate = w[n-12:n], &admission.Gate{Name: name, Scope: strings.Join(w[:n-12], " ")}
 	g := e.Gate
 	g.Warn, g.OnHard, g.WarnSoft = w[0] == "warn", admission.HardAction(w[1]), w[2] == "warn"
 	g.Reset, g.StrictDimensions = millis(counted(w[3])), w[4] == "1"
@@ -120,7 +123,46 @@ func auditedSettings(e *admission.AuditEntry, name string, w []string) bool {
 		g.Limits[strings.TrimPrefix(parts[i], "h:")] = admission.Limit{Hard: counted(parts[i+1]),
 			Soft: counted(parts[i+3])}
 	}
+	if service != "" {
+		g.Service = auditedService(strings.Split(service, ","))
+	}
 	return true
+}
+
+// auditedService reads sv,<dimension>=<a minute's>/<burst>,…,cl,<calls>,pt,<ms>,t:<namespace>,<weight>,….
+func auditedService(w []string) *admission.Service {
+	s := &admission.Service{}
+	i := 1
+	for ; i < len(w) && w[i] != "cl"; i++ {
+		ParseRate(s, w[i])
+	}
+	for ; i+1 < len(w); i += 2 {
+		n := counted(w[i+1])
+		switch namespace, weight := strings.CutPrefix(w[i], "t:"); {
+		case weight && s.Weights == nil:
+			s.Weights = map[string]int{namespace: int(n)}
+		case weight:
+			s.Weights[namespace] = int(n)
+		case w[i] == "cl":
+			s.Calls = int(n)
+		case w[i] == "pt":
+			s.Patience = millis(n)
+		}
+	}
+	return s
+}
+
+// ParseRate reads <dimension>=<a minute's>/<burst> of a service; what is none is left out, and what is no number is 0.
+func ParseRate(s *admission.Service, text string) {
+	dim, numbers, ok := strings.Cut(text, "=")
+	if !ok {
+		return
+	}
+	if s.PerMinute == nil {
+		s.PerMinute, s.Burst = map[string]int64{}, map[string]int64{}
+	}
+	minute, burst, _ := strings.Cut(numbers, "/")
+	s.PerMinute[dim], s.Burst[dim] = counted(minute), counted(burst)
 }
 
 // counted is a number; what is none counts as 0.

@@ -26,6 +26,11 @@ func TestAuditWords(t *testing.T) {
 			`"gate":{"name":"n","scope":"a b c d e f g h i j k l m","on_hard":"reject","concurrency":4}`},
 		{"changed", "team strict reject allow 0 0  0 0 4 0 firm ",
 			`"gate":{"name":"n","scope":"team","parent":"firm","on_hard":"reject","concurrency":4}`},
+		{"created", "m strict reject allow 0 0  0 0 0 0   sv,requests=500/12,tokens=9/2,cl,20,pt,2000,t:a,3,t:b,2",
+			`"gate":{"name":"n","scope":"m","on_hard":"reject","service":{"per_minute":{"requests":500,"tokens":9},` +
+				`"burst":{"requests":12,"tokens":2},"calls":20,"patience_ms":2000,"weights":{"a":3,"b":2}}}`},
+		{"created", " strict reject allow 0 0  0 0 0 0   sv,,cl,2,pt,0",
+			`"gate":{"name":"n","on_hard":"reject","service":{"calls":2}}`},
 		{"period", "3 1700000000000 0 tokens=5,cost=1",
 			`"amounts":{"cost":1,"tokens":5},"period":3,"period_began_at":"2023-11-14T22:13:20Z"`},
 		{"period", "3 1700000000000 2 ", `"period":3,"period_began_at":"2023-11-14T22:13:20Z","periods_missed":2`},

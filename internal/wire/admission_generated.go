@@ -598,7 +598,9 @@ func (x *PutGateReply) Read(r *Reader) {
 // <dimension>=<amount>,… <what it has reserved, likewise>"; they are fewer than asked for if they have more than
 // about 2,560 amounts. As many of those who wait in line for amounts, first the first, are each "<partition>.<uuid>
 // <how often it was refused> <ms when it asked last> <amounts>". With entries, hours are what was used in the last
-// 24 hours and this one (meter.hours).
+// 24 hours and this one (meter.hours). Of the gate of a service holds are calls, and line is who waits for one
+// (service.line). An execution's place there is answered with the time until its turn and what it wants, 0 if it
+// has none.
 type ReadGate struct {
 	Name      string
 	Spenders  int    // 0..100
@@ -633,6 +635,7 @@ type ReadGateReply struct {
 	Pace     map[string]string
 	Place    int
 	Turn     time.Duration
+	Wants    string
 }
 
 func (x *ReadGateReply) Read(r *Reader) {
@@ -671,6 +674,7 @@ func (x *ReadGateReply) Read(r *Reader) {
 	x.Pace = r.Pairs()
 	x.Place = r.Int()
 	x.Turn = r.Millis()
+	x.Wants = r.Text()
 }
 
 // ReadGates is a call of ff_read_gates, what is attached to scopes in a partition, which routes gates have closed,

@@ -2,7 +2,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.GateNames
 -- Args:    protocol after:bytes(64) limit:n(1..1000)
--- Replies: OK more:flag names:rows {name:label}
+-- Replies: OK more:flag names:rows {name:text}
 -- Errors:  @root invalid_input
 local function ff_list_gates(ctx, q)
   local limit, from = q.limit, q.after == '' and '-' or '(' .. q.after

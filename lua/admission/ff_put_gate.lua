@@ -109,7 +109,8 @@ local function ff_put_gate(ctx, q)
   local limits, wrong = ff_gate.judge(q)
   if not limits then return reply.err('invalid_gate_spec', wrong) end
   local text = table.concat({ q.scope, q.mode, q.on_hard, q.on_soft, interval, strict, q.refund, rate, window, cap,
-    jitter, q.parent, table.concat(limits, ','), table.concat(q.service or {}, ',') }, '\31')
+    jitter, q.parent, table.concat(limits, ',') }, '\31') .. (q.service and '\31' .. table.concat(q.service, ',') or
+    '')
   local b = meter.read(ctx, name)
   if not b and expected ~= '' then return reply.err('gate_not_found', name) end
   if b and b.d.df == text then return ff_gate.again(ctx, b) end

@@ -5,13 +5,15 @@
 -- they are fewer than asked for if they have more than about 2,560 amounts. As many of those who wait in line for
 -- amounts, first the first, are each "<partition>.<uuid> <how often it was refused> <ms when it asked last> <amounts>".
 -- With entries, hours are what was used in the last 24 hours and this one (meter.hours).
+-- Of the gate of a service holds are calls, and line is who waits for one (service.line). An execution's place there is
+-- answered with the time until its turn and what it wants, 0 if it has none.
 -- Flags:   no-writes
 -- Go:      Engine.ReadGate
 -- Args:    protocol name:gate spenders:n(0..100) holds:n(0..1000) entries:n(0..256) execution:ref?
 -- Replies: OK now:instant waiting:n started:n held:n suspect:n for_slots:n for_rate:n
 --          fields:rows {field:text value:text} used entries:rows {entry:text} spenders:rows {spender:text}
 --          holds:rows {hold:text} line:rows {waits:text} hours:rows {hour:text}
---          pace:rows {field:text value:text} place:n turn:ms
+--          pace:rows {field:text value:text} place:n turn:ms wants:text
 -- Errors:  @root invalid_input gate_not_found
 local ff_read_gate_do = {}
 
@@ -60,7 +62,7 @@ function ff_read_gate_do.service(ctx, b, q, out)
   s.p.cu = s.closed > 0 and s.p.cu or nil
   for dim, n in pairs(s.level) do s.p['l:' .. dim] = reply.int(math.floor(n / 60000)) end
   reply.fields(reply.add(reply.add(out, line), {}), s.p)
-  out[#out + 1], out[#out + 2] = reply.int(own[1]), reply.int(own[2])
+  out[#out + 1], out[#out + 2], out[#out + 3] = reply.int(own[1]), reply.int(own[2]), ledger.text(own[3])
   return out
 end
 
@@ -86,5 +88,6 @@ local function ff_read_gate(ctx, q)
   reply.add(out, ff_read_gate_do.line(ctx, b, q.spenders))
   reply.add(out, entries > 0 and meter.hours(ctx, b) or {})
   for i = 1, 3 do out[#out + 1] = '0' end
+  out[#out + 1] = ''
   return out
 end

@@ -294,22 +294,28 @@ local function guess(ctx, s, q, w)
   return place, s.closed + until_room(s, mean, level, s.held + place - 1)
 end
 
--- line reads who comes next, for people, with the ms until its turn, and one that waits: its place and that time.
+-- line reads who comes next, for people, with the ms until its turn, and one that waits: its place, that time and what
+-- it waits for.
 function service.line(ctx, s, most, id)
   s.reading = true
-  local ahead, list, out, own = {}, order(ctx, s, most, id), {}, nil
+  local ahead, list, out, own = {}, order(ctx, s, id ~= '' and service.looked or most, id), {}, nil
   for dim, n in pairs(s.level) do ahead[dim] = n end
   for i = 1, #list do
     local w = list[i]
     local ms = s.closed + until_room(s, w.need, ahead, s.held + i - 1)
     take(s, w.need, ahead)
-    if w.id == id then own = { i, ms } end
-    out[i] = table.concat({ w.id, w.state, reply.int(w.due), reply.int(ms), w.namespace }, ' ') .. '\31' ..
-      ledger.text(w.need)
+    if w.id == id then own = { i, ms, w.need } end
+    if i <= most then
+      out[i] = table.concat({ w.id, w.state, reply.int(w.due), reply.int(ms), w.namespace }, ' ') .. '\31' ..
+        ledger.text(w.need)
+    end
   end
   local w = not own and id ~= '' and asked(s, redis.call('HGET', keys.asking(ctx.r, s.name), id) or nil)
-  if w then own = { guess(ctx, s, { execution = id }, w) } end
-  return out, own or { 0, 0 }
+  if w then
+    local place, ms = guess(ctx, s, { execution = id }, w)
+    own = { place, ms, w.need }
+  end
+  return out, own or { 0, 0, {} }
 end
 
 -- go lets a call through.

@@ -142,6 +142,21 @@ func TestActionsHaveReasons(t *testing.T) {
 	}
 	menu("gates", "Change", "Remove…")
 	confirm("remove gate", "Remove", "Removed.")
+	menu("gates", "New service", "")
+	b.fill("Name", "openai/gpt-5")
+	b.fill("Tokens a minute", "60000")
+	b.fill("Calls at once", "20")
+	confirm("create gate", "Save", "Saved.")
+	b.wait(`document.querySelector("main").innerText.includes("60,000 a minute")`)
+	if x, err := d.admin.GetGate(ctx, "openai/gpt-5"); err != nil || x.Service == nil || x.Service.Calls != 20 ||
+		x.Service.PerMinute["tokens"] != 60000 || x.State == nil {
+		t.Errorf("%+v, %v", x, err)
+	}
+	menu("gates", "Change", "What happened…")
+	b.wait(`document.querySelector("dialog").innerText.includes("created")`)
+	b.press("Close")
+	menu("gates", "Change", "Remove…")
+	confirm("remove gate", "Remove", "Removed.")
 	menu("health", "Rotate…", "")
 	b.fill("Key", "k2")
 	b.press("Rotate")
