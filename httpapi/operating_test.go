@@ -87,7 +87,7 @@ func (a *api) gatesAndPartitions() {
 		func(b admission.GateRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
 	}
-	if b := into[admission.GateRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 4 {
+	if b := into[admission.GateRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 7 {
 		t.Errorf("%+v", b)
 	}
 
