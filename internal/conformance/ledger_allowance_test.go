@@ -37,7 +37,7 @@ var allowanceScenarios = []scenario{
 		m, _ := g.allow(b, x.Execution, 10)
 		w.all("allowance", eq(n, 40), eq(m, 50))
 		last := g.record(b).Audit
-		w.all("the book", eq(last[len(last)-1].What, "allowed"), eq(last[len(last)-1].Amounts["tokens"], 10),
+		w.all("the audit log", eq(last[len(last)-1].What, "allowed"), eq(last[len(last)-1].Amounts["tokens"], 10),
 			eq(last[len(last)-1].Execution, x.Execution.String()))
 		g.raisedBy(b, 0)
 		other.Number = 2

@@ -284,8 +284,8 @@ var ledgerScenarios = []scenario{
 		g.stands(b, 0, 0)
 		g.settled(x, 10, 0, 0)
 		g.settled(y, 45, 5, 0) // what it used beyond is of the new one
-		book := g.record(b).Audit
-		same(w, "the period that ended", book[len(book)-1].Amounts["tokens"], 100)
+		log := g.record(b).Audit
+		same(w, "the period that ended", log[len(log)-1].Amounts["tokens"], 100)
 		g.sound()
 	}},
 	{name: "who waits for amounts is in line by priority and age, and no small one overtakes one that can be served",

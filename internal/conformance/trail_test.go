@@ -111,7 +111,7 @@ var trailScenarios = []scenario{
 			eq(last.From, ""))
 		same(w, "notes", len(w.notes()), 0)
 	}},
-	{name: "the books of gates keep who asks, and why of a correction", run: func(w *env) {
+	{name: "the audit logs of gates keep who asks, and why of a correction", run: func(w *env) {
 		g := newGates(w)
 		ctx := trail.As(w.ctx, strings.Repeat("a", 63)+"éb", strings.Repeat("é", 127)+"a"+"é")
 		b := admission.Gate{Name: w.gateName("asked"), Limits: hardLimit(9), Refund: []string{"failed"}}

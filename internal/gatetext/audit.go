@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 )
 
-// Audit reads the entries of a gate's book.
+// Audit reads the entries of a gate's audit log.
 func Audit(name string, entries []string) (out []admission.AuditEntry, err error) {
 	for _, text := range entries {
 		parts := strings.SplitN(text, "\x1f", 4)

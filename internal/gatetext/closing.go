@@ -1,4 +1,4 @@
-// Package gatetext reads what gates write as text into the store: why a route is closed, what their books
+// Package gatetext reads what gates write as text into the store: why a route is closed, what their audit logs
 // say, and to what gates are attached. It makes no call.
 package gatetext
 

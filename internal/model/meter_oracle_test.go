@@ -50,7 +50,7 @@ type gateTruth struct {
 	reports   map[string]reportTruth
 	spent     map[string]int64 // when an execution reported last
 	wakes     map[string]wakeTruth
-	book      []string
+	log      []string
 }
 
 type ledgerTruth struct {
@@ -164,13 +164,13 @@ func (b *gateTruth) put(s admission.Gate, expected uint64, by string,
 			waiting: waitlist{}, window: map[string]int64{}, slots: map[string]int64{},
 			forSlots: waitlist{}, forRate: waitlist{}, ledgers: map[string]*ledgerTruth{}, gone: map[string]bool{},
 			reports: map[string]reportTruth{}, spent: map[string]int64{}, wakes: map[string]wakeTruth{}}
-		b.book = append(b.book, "created "+by)
+		b.log = append(b.log, "created "+by)
 	default:
 		b.roll(now)
 		wake = slices.Concat(b.waiting.take(256), b.forSlots.take(256), b.forRate.take(256))
 		b.keep(fmt.Sprint("put ", b.revision+1), wake, now)
 		maps.DeleteFunc(b.told, func(dim string, _ uint64) bool { _, limited := s.Limits[dim]; return !limited })
-		b.book = append(b.book, "changed "+by)
+		b.log = append(b.log, "changed "+by)
 		if s.Window > 0 {
 			b.idle = now + time.Duration(s.Window).Milliseconds() + 1000
 		}
@@ -213,15 +213,15 @@ func (b *gateTruth) begin(missed uint64, next, now int64, by string) {
 	b.period, b.began, b.last, b.missed, b.next = b.period+1, now, now, missed, next
 	b.used, b.refused, b.breached, b.dimension = map[string]int64{}, map[string]int64{}, 0, ""
 	b.reserved = map[string]int64{}
-	b.book = append(b.book, "period "+by)
+	b.log = append(b.log, "period "+by)
 }
 
 // at is the gate as who only reads sees it.
 func (b *gateTruth) at(now int64) *gateTruth {
 	v := *b
-	v.book = slices.Clone(b.book)
+	v.log = slices.Clone(b.log)
 	v.roll(now)
-	v.book = b.book
+	v.log = b.log
 	return &v
 }
 
@@ -394,7 +394,7 @@ func (b *gateTruth) count(u admission.Usage, id string, r admission.Reported, ag
 		if x.Crossed {
 			b.told[x.Dimension] = b.period + 1
 			if b.spec.WarnSoft {
-				b.book = append(b.book, "soft_limit "+id)
+				b.log = append(b.log, "soft_limit "+id)
 			}
 		}
 	}
@@ -506,7 +506,7 @@ func (b *gateTruth) refund(id, outcome, by string, epoch uint64, now int64) bool
 	if outcome != engine.NewsAsked {
 		by = "outbox"
 	}
-	b.book = append(b.book, "release "+by)
+	b.log = append(b.log, "release "+by)
 	return true
 }
 
@@ -554,7 +554,7 @@ func (b *gateTruth) adjust(by map[string]int64, who string,
 	}
 	b.roll(now)
 	maps.Copy(b.used, used)
-	b.book = append(b.book, "adjusted "+who)
+	b.log = append(b.log, "adjusted "+who)
 	return used, b.freed(now), ""
 }
 
@@ -649,7 +649,7 @@ func (b *gateTruth) record(now int64) string {
 	return fmt.Sprint(v.spec, v.revision, at(v.created), v.changedBy, v.period, at(v.began), at(v.next), at(v.last),
 		v.missed, v.hard, v.soft, at(v.breached), v.dimension, used, v.setAside(), v.refused, len(v.waiting),
 		spenders, v.started(now), len(v.slots), suspect, len(v.forSlots), len(v.forRate), ordered(v.slots),
-		v.book[max(0, len(v.book)-256):])
+		v.log[max(0, len(v.log)-256):])
 }
 
 // gateText is the same of what was read.
@@ -660,17 +660,17 @@ func gateText(b admission.GateRecord) string {
 		}
 		return t.UnixMilli()
 	}
-	var spenders, book []string
+	var spenders, log []string
 	for _, s := range b.Spenders {
 		spenders = append(spenders, fmt.Sprint(s.Execution, " ", at(s.At), " ", s.Period, " ", s.Late, " ", s.Used))
 	}
 	for _, x := range b.Audit {
-		book = append(book, x.What+" "+x.By)
+		log = append(log, x.What+" "+x.By)
 	}
 	return fmt.Sprint(b.Gate, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset),
 		at(b.LastReset), b.Missed, b.HardBreaches, b.SoftBreaches, at(b.LastBreach), b.BreachedDim, b.Used,
 		b.Reserved, b.Refused, b.ForAmounts, spenders, b.Started, b.Held, b.Suspect, b.ForSlots, b.ForRate, b.Holds,
-		book)
+		log)
 }
 
 // nameIn is a name whose gate is in a partition.

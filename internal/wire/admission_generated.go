@@ -375,8 +375,8 @@ func (x *AttachReply) Read(r *Reader) {
 }
 
 // ChangeUsage is a call of ff_change_usage, an operator changes what was used of a gate, and those who wait for it
-// are answered, to be woken. adjust corrects amounts, up or down, never below zero; it is written into the gate's
-// book, with who asked, and 256 bytes of why. reset begins a new period now; when the next one begins by itself
+// are answered, to be woken. adjust corrects amounts, up or down, never below zero; it is noted in the gate's audit
+// log, with who asked, and 256 bytes of why. reset begins a new period now; when the next one begins by itself
 // stays as it was, and with move it is a whole interval away. raise lifts hard limits for this period, by amounts;
 // with an execution it gives that one an allowance, by which it alone may pass them in this period (ledger.excess).
 // used tells then by how much limits are higher, or what the allowance is. The same request again, within a day,
@@ -593,8 +593,8 @@ func (x *PutGateReply) Read(r *Reader) {
 
 // ReadGate is a call of ff_read_gate, one gate as it is now: routes that wait for its amounts, starts in its
 // window, slots that are taken and how many of them are suspect, routes that wait for these, its record, what is
-// used, the newest entries of its book, who spent last, and holds, each "<partition>.<execution>:<epoch> <ms when
-// it becomes suspect>". A spender is "<partition>.<uuid> <ms> <period> <reports that were late>
+// used, the newest of its audit log, who spent last, and holds, each "<partition>.<execution>:<epoch> <ms when it
+// becomes suspect>". A spender is "<partition>.<uuid> <ms> <period> <reports that were late>
 // <dimension>=<amount>,… <what it has reserved, likewise>"; they are fewer than asked for if they have more than
 // about 2,560 amounts. As many of those who wait in line for amounts, first the first, are each "<partition>.<uuid>
 // <how often it was refused> <ms when it asked last> <amounts>". With entries, hours are what was used in the last

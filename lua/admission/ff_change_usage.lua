@@ -1,5 +1,5 @@
 -- ff_change_usage: an operator changes what was used of a gate, and those who wait for it are answered, to be woken.
--- adjust corrects amounts, up or down, never below zero; it is written into the gate's book, with who asked, and 256
+-- adjust corrects amounts, up or down, never below zero; it is noted in the gate's audit log, with who asked, and 256
 -- bytes of why. reset begins a new period now; when the next one begins by itself stays as it was, and with move it is
 -- a whole interval away. raise lifts hard limits for this period, by amounts; with an execution it gives that one an
 -- allowance, by which it alone may pass them in this period (ledger.excess). used tells then by how much limits are
@@ -27,7 +27,7 @@ function ff_change_usage_do.adjust(ctx, b, _, deltas)
   meter.save(ctx, b)
   meter.some('HSET', keys.usage(ctx.r, b.name), sets)
   for i = 1, #sets, 2 do b.used[sets[i]] = sets[i + 1] end
-  meter.note(ctx, keys.gate_book(ctx.r, b.name), 'adjusted', trail.by(ctx),
+  meter.note(ctx, keys.gate_log(ctx.r, b.name), 'adjusted', trail.by(ctx),
     table.concat(list, ',') .. ' ' .. trail.why(ctx, 256))
   return nil, sets
 end
@@ -65,7 +65,7 @@ function ff_change_usage_do.raise(ctx, b, _, deltas)
   local sets = ff_change_usage_do.areas('x:', rows)
   for i = 1, #sets, 2 do b.d[sets[i]] = sets[i + 1] end
   meter.some('HSET', keys.gate(ctx.r, b.name), sets)
-  meter.note(ctx, keys.gate_book(ctx.r, b.name), 'raised', trail.by(ctx), text .. ' ' .. trail.why(ctx, 256))
+  meter.note(ctx, keys.gate_log(ctx.r, b.name), 'raised', trail.by(ctx), text .. ' ' .. trail.why(ctx, 256))
   return nil, rows
 end
 
@@ -78,7 +78,7 @@ function ff_change_usage_do.allow(ctx, b, q, deltas)
   ledger.write(ctx, b, q.execution, l, ff_change_usage_do.areas('a:', rows), {})
   b.d.al = b.d.rc
   redis.call('HSET', keys.gate(ctx.r, b.name), 'al', b.d.al)
-  meter.note(ctx, keys.gate_book(ctx.r, b.name), 'allowed', trail.by(ctx),
+  meter.note(ctx, keys.gate_log(ctx.r, b.name), 'allowed', trail.by(ctx),
     q.execution .. ' ' .. text .. ' ' .. trail.why(ctx, 256))
   return nil, rows
 end

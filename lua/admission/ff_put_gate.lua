@@ -134,7 +134,7 @@ local function ff_put_gate(ctx, q)
   for i = 1, #limits do fields[#fields + 1] = limits[i] end
   for i = 1, #(q.service or {}) do fields[#fields + 1] = q.service[i] end
   redis.call('HSET', key, unpack(fields))
-  meter.note(ctx, keys.gate_book(ctx.r, name), b and 'changed' or 'created', by, (string.gsub(text, '\31', ' ')))
+  meter.note(ctx, keys.gate_log(ctx.r, name), b and 'changed' or 'created', by, (string.gsub(text, '\31', ' ')))
   if not b then return reply.ok(revision, '0') end
   -- the window may be longer now
   if q.window > 0 then redis.call('PEXPIRE', keys.window(ctx.r, name), reply.int(q.window + 1000)) end

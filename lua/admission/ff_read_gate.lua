@@ -1,5 +1,5 @@
 -- ff_read_gate: one gate as it is now: routes that wait for its amounts, starts in its window, slots that are taken and
--- how many of them are suspect, routes that wait for these, its record, what is used, the newest entries of its book,
+-- how many of them are suspect, routes that wait for these, its record, what is used, the newest of its audit log,
 -- who spent last, and holds, each "<partition>.<execution>:<epoch> <ms when it becomes suspect>". A spender is
 -- "<partition>.<uuid> <ms> <period> <reports that were late> <dimension>=<amount>,… <what it has reserved, likewise>";
 -- they are fewer than asked for if they have more than about 2,560 amounts. As many of those who wait in line for
@@ -77,8 +77,8 @@ local function ff_read_gate(ctx, q)
     reply.int(redis.call('ZCARD', keys.slot_waiters(ctx.r, name))),
     reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))) }
   reply.fields(reply.fields(out, b.d), b.used)
-  local book = entries > 0 and redis.call('LRANGE', keys.gate_book(ctx.r, name), reply.int(-entries), '-1') or {}
-  reply.add(out, book)
+  local log = entries > 0 and redis.call('LRANGE', keys.gate_log(ctx.r, name), reply.int(-entries), '-1') or {}
+  reply.add(out, log)
   ff_read_gate_do.spenders(ctx, name, q.spenders, out)
   if b.d.sv then slots = keys.calls(ctx.r, name) end
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}

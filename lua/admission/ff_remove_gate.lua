@@ -9,7 +9,7 @@ local function ff_remove_gate(ctx, q)
   local name, r = q.name, ctx.r
   local revision = redis.call('HGET', keys.gate(r, name), 'up')
   redis.call('ZREM', keys.gates(r), name)
-  redis.call('UNLINK', keys.gate(r, name), keys.gate_book(r, name), keys.usage(r, name), keys.spenders(r, name),
+  redis.call('UNLINK', keys.gate(r, name), keys.gate_log(r, name), keys.usage(r, name), keys.spenders(r, name),
     keys.amount_waiters(r, name), keys.line(r, name), keys.window(r, name), keys.slots(r, name),
     keys.slot_waiters(r, name), keys.rate_waiters(r, name), keys.hours(r, name))
   service.purge(ctx, name)

@@ -86,7 +86,7 @@ function audit_owners.looks.ga(ctx, name)
     'jt' }
   local v = redis.call('HMGET', key, unpack(fields))
   if redis.call('EXISTS', key) == 0 then
-    local owned = { keys.usage(r, name), keys.spenders(r, name), keys.gate_book(r, name), keys.amount_waiters(r, name),
+    local owned = { keys.usage(r, name), keys.spenders(r, name), keys.gate_log(r, name), keys.amount_waiters(r, name),
       keys.line(r, name), keys.hours(r, name), keys.window(r, name), keys.slots(r, name),
       keys.slot_waiters(r, name), keys.rate_waiters(r, name) }
     if redis.call('EXISTS', unpack(owned)) > 0 and audit.note(ctx, 'orphan', 'ga', name, 'its definition is gone') then

@@ -82,7 +82,7 @@ end
 
 -- One per gate, in partitions of their own.
 function keys.gate(r, name) return r .. ':ga:' .. name end           -- hash: definition
-function keys.gate_book(r, name) return r .. ':gh:' .. name end      -- list: what was said of it, periods among it
+function keys.gate_log(r, name) return r .. ':gh:' .. name end      -- list: what was said of it, periods among it
 function keys.usage(r, name) return r .. ':gu:' .. name end          -- hash: dimension -> used in this period
 -- zset: execution, as <partition>.<uuid>, by its last report
 function keys.spenders(r, name) return r .. ':gx:' .. name end

@@ -77,7 +77,7 @@ local function marks(ctx, b, q, breaches, refused)
     if x.crossed then
       put('w:' .. x.dim, b.d.rc)
       if b.d.sf == 'warn' then
-        meter.note(ctx, keys.gate_book(ctx.r, b.name), 'soft_limit', q.id,
+        meter.note(ctx, keys.gate_log(ctx.r, b.name), 'soft_limit', q.id,
           x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
       end
     end

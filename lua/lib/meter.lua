@@ -108,7 +108,7 @@ function meter.meters(b)
   return (b.counts and 'a' or '') .. ((b.rate > 0 or b.cap > 0) and 'h' or '')
 end
 
--- note keeps what was said of a gate in its book: at most 256 entries.
+-- note keeps what was said of a gate in its audit log: at most 256 entries.
 function meter.note(ctx, key, what, by, detail)
   local entry = table.concat({ ctx.t, what, by, detail }, US)
   if redis.call('RPUSH', key, entry) > 256 then redis.call('LTRIM', key, -256, -1) end
@@ -123,7 +123,7 @@ function meter.save(ctx, b)
   redis.call('HSET', key, 'rc', d.rc, 'ps', d.ps, 'lr', d.lr, 'ms', d.ms)
   if d.nx then redis.call('HSET', key, 'nx', d.nx) end
   redis.call('HDEL', key, 'ba', 'bd', unpack(b.stale))
-  meter.note(ctx, keys.gate_book(ctx.r, b.name), 'period', p.by,
+  meter.note(ctx, keys.gate_log(ctx.r, b.name), 'period', p.by,
     table.concat({ p.period, p.began, reply.int(p.missed), p.used }, ' '))
 end
 
@@ -344,7 +344,7 @@ function meter.free(ctx, b, id, why, epoch)
   meter.hour(ctx, b, back)
   meter.some('HDEL', key, gone)
   meter.some('HSET', key, final)
-  meter.note(ctx, keys.gate_book(ctx.r, b.name), 'release', why == 'asked' and trail.by(ctx) or 'outbox',
+  meter.note(ctx, keys.gate_log(ctx.r, b.name), 'release', why == 'asked' and trail.by(ctx) or 'outbox',
     id .. ' ' .. why .. ' ' .. meter.listed(list))
   return true
 end
