@@ -51,16 +51,28 @@ var ranks = map[string]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -
 	EventEnded:    2,
 	EventReplayed: 3}
 
-func inOrder(a, b flowfabric.Event) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch),
-		cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
+// ranked is an event with its rank. Those of the event list keep their order there, whatever their kinds.
+type ranked struct {
+	flowfabric.Event
+	rank int
+}
+
+func inOrder(a, b ranked) int { return cmp.Or(sameTime(a.Event, b.Event), cmp.Compare(a.rank, b.rank)) }
+
+// sameTime compares what comes before the rank: 0 is the same millisecond of one lease.
+func sameTime(a, b flowfabric.Event) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch))
 }
 
 // Read puts together what an execution's core, what is kept of its attempts and its event list tell, oldest first.
 // What cannot be read stops r.
 func Read(core, attempts map[string]string, entries []string, r *wire.Reader) []flowfabric.Event {
-	events := all(core, attempts, entries, r)
-	slices.SortStableFunc(events, inOrder)
+	list := all(core, attempts, entries, r)
+	slices.SortStableFunc(list, inOrder)
+	events := make([]flowfabric.Event, len(list))
+	for i, e := range list {
+		events[i] = e.Event
+	}
 	events = onceClaimed(events)
 	nameClaims(events, attemptTypes(core, attempts, r))
 	for i, e := range events {
@@ -70,29 +82,38 @@ func Read(core, attempts map[string]string, entries []string, r *wire.Reader) []
 }
 
 // all puts together what core, folded attempts and event list tell.
-func all(core, attempts map[string]string, entries []string, r *wire.Reader) []flowfabric.Event {
+func all(core, attempts map[string]string, entries []string, r *wire.Reader) (out []ranked) {
 	f := wire.Fields{M: core, R: r}
-	out := []flowfabric.Event{{At: f.Instant("created_at"), Kind: EventCreated, By: core["creator"]}}
+	put := func(e flowfabric.Event) { out = append(out, ranked{e, ranks[e.Kind]}) }
+	put(flowfabric.Event{At: f.Instant("created_at"), Kind: EventCreated, By: core["creator"]})
 	log := Attempts(attempts, r)
 	for _, a := range log {
-		out = append(out, flowfabric.Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
+		put(flowfabric.Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
 			Session: a.Session, Detail: string(a.Type)})
 	}
 	current := uint32(f.Number("attempts"))
 	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current) {
-		out = append(out, flowfabric.Event{At: f.Instant("claimed_at"), Kind: EventClaimed, Attempt: current,
+		put(flowfabric.Event{At: f.Instant("claimed_at"), Kind: EventClaimed, Attempt: current,
 			Epoch:   uint64(f.Number("epoch")),
 			Session: core["session"], Detail: core["attempt_type"]})
 	}
+	listed := len(out)
 	for _, text := range entries {
-		out = append(out, recorded(text, r)...)
+		for _, e := range recorded(text, r) {
+			put(e)
+		}
+	}
+	for i := listed + 1; i < len(out); i++ {
+		if before := out[i-1]; sameTime(before.Event, out[i].Event) == 0 {
+			out[i].rank = max(out[i].rank, before.rank)
+		}
 	}
 	for _, a := range log {
-		out = append(out, flowfabric.Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch,
+		put(flowfabric.Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch,
 			Session: a.Session, Detail: strings.TrimSpace(a.State + " " + string(a.Category)), Reason: a.Message})
 	}
 	if at := f.Instant("ended_at"); !at.IsZero() {
-		out = append(out, flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
+		put(flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
 			Epoch: uint64(f.Number("epoch")), Session: core["session"],
 			By: core["cancelled_by"], Source: core["cancel_source"],
 			State:  codes.Shown(codes.Code(core["state"])).Public,
