@@ -83,6 +83,8 @@ var (
 	_ = define("execution_not_terminal", fault.Info, "the execution has not ended yet", ErrState)
 	_ = define("replay_not_allowed", fault.Caller, "a successful execution is replayed only with force", ErrState)
 	_ = define("step_not_found", fault.Caller, "the execution has not recorded a step of this name", ErrNotFound)
+	_ = define("blob_not_found", fault.Stop, "the store of blobs does not have these bytes, or no longer", ErrNotFound)
+	_ = define("blob_damaged", fault.Bug, "the bytes in the store of blobs do not fit their digest", ErrCorrupt)
 	_ = define("max_replays_exhausted", fault.Stop, "the execution was replayed as often as its policy allows", ErrLimit)
 	_ = define("lease_expired", fault.Stop, "the lease of the session expired")
 	_ = define("lease_revoked", fault.Stop, "an operator revoked the lease")

@@ -49,7 +49,7 @@ func TestApproval(t *testing.T) {
 		"the call was not made: nobody approved it within 48h0m0s": {within: 48 * time.Hour},
 	} {
 		r := asks(t, refund(agent.Approval{Within: tc.within}), `{"cents":5}`, tc.answer...)
-		if m := result(t, r); m.Text != want || m.Failed != (want != "paid") || m.Call != "c1" {
+		if m := result(t, r); m.Text() != want || m.Failed != (want != "paid") || m.Call != "c1" {
 			t.Errorf("%+v, want %s", m, want)
 		}
 		r.Want(fftest.Want{
@@ -62,7 +62,7 @@ func TestApproval(t *testing.T) {
 // Nobody is asked about arguments that the schema refuses.
 func TestNobodyIsAskedAboutBadArguments(t *testing.T) {
 	r := asks(t, refund(agent.Approval{}), `{"cents":"all"}`)
-	if m := result(t, r); !m.Failed || !strings.Contains(m.Text, "do not fit the schema") {
+	if m := result(t, r); !m.Failed || !strings.Contains(m.Text(), "do not fit the schema") {
 		t.Errorf("%+v", m)
 	}
 	r.Want(fftest.Want{Waits: []string{}})
@@ -190,7 +190,7 @@ func TestQuestions(t *testing.T) {
 					q.Text[max(0, len(q.Text)-40):], want)
 			}
 			x.Answer(fftest.Approve("approve 1.1 refund", suspend.Answer{Choice: "approve"}))
-			if r := x.Wait(); r.Err != nil || r.Result.Messages[2].Text != "sent" {
+			if r := x.Wait(); r.Err != nil || r.Result.Messages[2].Text() != "sent" {
 				t.Errorf("%v %+v", r.Err, r.Result)
 			}
 		})

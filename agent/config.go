@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -36,6 +37,13 @@ type Config struct {
 	Prompt   string
 	// Tools are what the model may use, at most 128 with different names.
 	Tools []Tool
+	// Blobs is where images and files of more than 1 KiB are stored when a message is made or received, so that a
+	// transcript has only their references and meets no limit of 240 KiB or 1 MiB because of them. Every worker needs
+	// the same store. The bytes are read for each call of the model, up to 8 parts at once, and are in memory while it
+	// lasts. A part whose bytes are gone ends the run for good, with flowfabric.ErrNotFound; Edit can leave it out.
+	// Default nil: parts stay in their messages, and one too large for its step ends the run with
+	// flowfabric.ErrPayloadTooLarge.
+	Blobs blob.Store
 
 	// MaxTurns is how many times the model may be called in the run, 1..500. Default 50.
 	MaxTurns int
@@ -74,9 +82,9 @@ type Config struct {
 	// makes the gate beforehand (admin.PutGate). Default "": none.
 	Governor string
 
-	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request
-	// alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are made,
-	// not for recorded ones.
+	// Edit may change what the model is asked, for example leave out old messages or images. It must decide by the
+	// request alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are
+	// made, not for recorded ones. It sees references of blobs; only what it leaves is read.
 	Edit func(*Request)
 	// Spend is what an answer costs by dimension, to be spent from the execution's gates. Default: dimension
 	// tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.
@@ -131,6 +139,9 @@ func (c Config) validate() error {
 		if !slices.Contains([]Role{User, Assistant, ToolRole}, m.Role) {
 			return invalid("Messages[%d] has role %.40q, want %s, %s or %s", i, m.Role, User, Assistant, ToolRole)
 		}
+		if err := c.checkMessage(m); err != nil {
+			return invalid("Messages[%d].%v", i, err)
+		}
 	}
 	if n := len(c.Messages); n > 0 && c.Messages[n-1].Role == Assistant && c.Prompt == "" && c.Mailbox == "" {
 		return invalid("Messages ends with an answer, and Prompt and Mailbox are empty")
@@ -146,6 +157,19 @@ func (c Config) validate() error {
 		seen[t.d.spec.Name] = true
 	}
 	return nil
+}
+
+// checkMessage says what is wrong with the parts of a message.
+func (c Config) checkMessage(m Message) error {
+	if err := checkParts(m.Parts); err != nil || c.Blobs != nil {
+		return err
+	}
+	for i, p := range m.Parts {
+		if p.hasBytes() && len(p.Data) == 0 {
+			return fmt.Errorf("Parts[%d] is a blob, and %w (%w)", i, errNoBlobs, flowfabric.ErrInvalidInput)
+		}
+	}
+	return tooLarge(m.Parts)
 }
 
 // invalid is the error of a configuration that no later attempt will find valid either.

@@ -65,7 +65,7 @@ func TestConfigNamesTheField(t *testing.T) {
 func TestNothingToBeginWith(t *testing.T) {
 	model := &script{answers: []agent.Response{says("x")}}
 	for _, messages := range [][]agent.Message{nil,
-		{{Role: agent.User, Text: "hi"}, {Role: agent.Assistant, Text: "hello"}}} {
+		{{Role: agent.User, Parts: agent.Text("hi")}, {Role: agent.Assistant, Parts: agent.Text("hello")}}} {
 		r := fftest.Run(t, chat, func(ctx context.Context, task *handler.Task, _ string) (agent.Result, error) {
 			return agent.Run(ctx, task, agent.Config{Model: model, Messages: messages})
 		}, "")
@@ -125,7 +125,7 @@ func TestRequest(t *testing.T) {
 		Edit: func(req *agent.Request) {
 			for i, m := range req.Messages {
 				if m.Role == agent.User {
-					req.Messages[i].Text = "edited"
+					req.Messages[i].Parts[0].Text = "edited"
 				}
 			}
 		}})
@@ -136,10 +136,11 @@ func TestRequest(t *testing.T) {
 	if first.System != "be brief" || first.MaxTokens != 99 || len(first.Tools) != 1 ||
 		first.Tools[0].Name != "search" || first.Tools[0].Description != "looks things up" ||
 		first.Tools[0].Schema.Properties["text"].Description != "what to look for" || len(first.Messages) != 1 ||
-		first.Messages[0].Text != "edited" {
+		first.Messages[0].Text() != "edited" {
 		t.Errorf("%+v", first)
 	}
-	if len(asked[1].Messages) != 3 || asked[1].Messages[0].Text != "edited" || r.Result.Messages[0].Text != "hello" {
+	if len(asked[1].Messages) != 3 || asked[1].Messages[0].Text() != "edited" ||
+		r.Result.Messages[0].Text() != "hello" {
 		t.Errorf("asked %+v, the transcript %+v", asked[1].Messages, r.Result.Messages)
 	}
 	r = run(t, agent.Config{Model: model, Edit: func(req *agent.Request) { req.Messages = nil }})

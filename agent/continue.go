@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -13,12 +14,15 @@ const mostSteps = 700
 
 // goOn is the error of a run that is to continue with another input, nil if it is not. Nothing is left that would not
 // be in its messages.
-func (r *run) goOn() error {
+func (r *run) goOn(ctx context.Context) error {
 	if r.cfg.Continue == nil || r.done.Turns == 0 || r.done.Turns < r.cfg.MaxTurns && r.steps < mostSteps {
 		return nil
 	}
 	r.done.Messages = slices.Concat(r.done.Messages, r.tells, r.says)
 	r.tells, r.says = nil, nil
+	if err := r.blobs.flush(ctx); err != nil {
+		return err
+	}
 	if err := r.cfg.Continue(r.done); err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (r *run) silent() {
 	r.done.Messages = r.says
 	for _, m := range r.says {
 		if m.Role == Assistant {
-			r.done.Text = m.Text
+			r.done.Text = m.Text()
 		}
 	}
 }

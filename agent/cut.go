@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -55,15 +56,18 @@ func encodedText(text string) (n int) {
 }
 
 // shortened is a message of at most so many bytes as JSON, at least 1 KiB, for readers: without what is private, and
-// with its text, then its arguments, then its calls cut.
+// without bytes, and with what was thought, then its text, then its arguments, then its calls cut.
 func shortened(m Message, limit int) Message {
 	m.Private = nil
-	size := messageLen(m)
-	if size <= limit {
+	if messageLen(m) <= limit {
 		return m
 	}
-	rest := size - encodedText(m.Text)
-	m.Text = cut(m.Text, limit, max(limit-rest, maxNote))
+	m.Parts = slices.Clone(m.Parts)
+	for i := range m.Parts {
+		m.Parts[i].Data = nil // Size says that there are some
+	}
+	cutTexts(m.Parts, PartReasoning, messageLen(m)-limit)
+	cutTexts(m.Parts, PartText, messageLen(m)-limit)
 	if messageLen(m) <= limit {
 		return m
 	}
@@ -76,7 +80,19 @@ func shortened(m Message, limit int) Message {
 	if messageLen(m) <= limit {
 		return m
 	}
-	return Message{Role: m.Role, Text: cut(m.Text, limit/2, limit/2) + fmt.Sprintf("… (%d calls)", len(calls))}
+	text := cut(m.Text(), limit/2, limit/2) + fmt.Sprintf("… (%d calls)", len(calls))
+	return Message{Role: m.Role, Parts: Text(text)}
+}
+
+// cutTexts cuts parts of a type, the last ones first, until they take over bytes less as JSON or are notes.
+func cutTexts(parts []Part, of PartType, over int) {
+	for i := len(parts) - 1; i >= 0 && over > 0; i-- {
+		if p := &parts[i]; p.Type == of {
+			n := encodedText(p.Text)
+			p.Text = cut(p.Text, len(p.Text), max(n-over, maxNote))
+			over -= n - encodedText(p.Text)
+		}
+	}
 }
 
 func messageLen(m Message) int {

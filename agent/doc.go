@@ -32,6 +32,12 @@
 // attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from the recorded steps,
 // at any time.
 //
+// # Images and files
+//
+// A [Message] has parts: texts, images, files and reasoning ([Part]). Tools answer with a []Part, users send them, and
+// adapters give services what they take. With Config.Blobs the transcript has references of all bytes above 1 KiB, and
+// each model call reads them. They are stored before what refers to them is recorded.
+//
 // # Limits
 //
 // MaxTurns, MaxTokens and MaxTime of [Config] end a run with a [*LimitError]. They look at recorded figures only, so
@@ -41,19 +47,21 @@
 //
 // # The service's limits
 //
-// With Config.Governor each model call waits for its turn at the gate of the model's service (handler.Task.Acquire): as
-// many pass as the service allows in a minute, over all workers, and tenants share it by weight. If the turn is far,
-// Run returns an error that the handler must return; the execution gives its slot up, keeps its place, uses no retry,
-// and goes on with what was recorded. A call is taken to use a token for every four bytes of the request, and an answer
-// as long as the longest of the last four of the run, but at least 256 tokens and at most MaxOutput. What the model
-// reports corrects that. When the service refuses a call (status 429, 503 or 529, see [StatusError]), the gate is
-// told, with the pause that the service asks for, and no worker calls it before that is over.
+// With Config.Governor each model call waits for its turn at the gate of the model's service (handler.Task.Acquire):
+// as many pass as the service allows in a minute, over all workers, and tenants share it by weight. If the turn is
+// far, Run returns an error that the handler must return; the execution gives its slot up, keeps its place, uses no
+// retry, and goes on with what was recorded. A call is taken to use a token for every four bytes of the request, 1,500
+// for an image and at most 100,000 for a file, and an answer as long as the longest of the last four of the run, but
+// at least 256 tokens and at most MaxOutput. What the model reports corrects that. When the service refuses a call
+// (status 429, 503 or 529, see [StatusError]), the gate is told, with the pause that the service asks for, and no
+// worker calls it before that is over.
 //
 // # Messages
 //
 // With Config.Mailbox, what client.Execution.Send puts into that mailbox is what the user says. A JSON string, or the
-// member text of an object, is the text; anything else is taken as it is. Messages are heard before each model call
-// but the first, and when the model has ended.
+// member text of an object, is the text. An array of [Part], or the member parts of an object such as a [Message], are
+// parts: no reasoning, and no blobs without Config.Blobs. Anything else is taken as it is. Messages are heard before
+// each model call but the first, and when the model has ended.
 //
 // # Spans
 //
@@ -78,7 +86,10 @@
 //     that turn the direction of writing as escapes, and says when it is cut. What is approved is what runs.
 //   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result
-//     above 240 KiB goes to the model as an error.
+//     above 240 KiB goes to the model as an error. Bytes of images and files count only without Config.Blobs, and
+//     then end the run.
+//   - The store of blobs is away. The attempt fails, and the policy decides. What it has lost, or damaged, ends the
+//     run for good when a model would need it.
 //   - A gate refuses what an answer cost. The answer is not recorded, and the error is returned, see
 //     handler.Task.SpendUsage.
 //   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and

@@ -41,7 +41,7 @@ func (s *script) Generate(ctx context.Context, req agent.Request,
 		return agent.Response{}, handler.Permanent(fmt.Errorf("the script has no answer %d", turn+1))
 	}
 	answer := s.answers[turn]
-	for _, word := range words(answer.Message.Text) {
+	for _, word := range words(answer.Message.Text()) {
 		if err := delta(agent.Delta{Text: word}); err != nil {
 			return agent.Response{}, err
 		}
@@ -66,7 +66,7 @@ func words(text string) (all []string) {
 
 // says is an answer that ends, of 10 tokens.
 func says(text string) agent.Response {
-	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd,
+	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd,
 		Usage: agent.Usage{Input: 7, Output: 3}}
 }
 
@@ -116,12 +116,12 @@ func running(cfg agent.Config) func(context.Context, *handler.Task, string) (age
 // talk is a conversation in lines, for comparison.
 func talk(messages []agent.Message) (lines []string) {
 	for _, m := range messages {
-		line := string(m.Role) + ": " + m.Text
+		line := string(m.Role) + ": " + m.Text()
 		if m.From != "" {
-			line = string(m.Role) + " " + m.From + ": " + m.Text
+			line = string(m.Role) + " " + m.From + ": " + m.Text()
 		}
 		if m.Role == agent.ToolRole {
-			line = "tool " + m.Tool + " " + m.Call + ": " + m.Text
+			line = "tool " + m.Tool + " " + m.Call + ": " + m.Text()
 		}
 		if m.Failed {
 			line = "failed " + line

@@ -35,8 +35,8 @@ var parrot = agent.ModelFunc(func(_ context.Context, req agent.Request,
 		return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools,
 			Usage: agent.Usage{Input: 20, Output: 5}}, nil
 	}
-	text := "There is " + last.Text + "."
-	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd,
+	text := "There is " + last.Text() + "."
+	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd,
 		Usage: agent.Usage{Input: 30, Output: 6}}, delta(agent.Delta{Text: text})
 })
 
@@ -89,7 +89,7 @@ func ExampleRun() {
 		return
 	}
 	for _, m := range transcript.Messages {
-		fmt.Println(strings.TrimSpace(fmt.Sprint(m.Role, ": ", m.Text)), len(m.Calls))
+		fmt.Println(strings.TrimSpace(fmt.Sprint(m.Role, ": ", m.Text())), len(m.Calls))
 	}
 	fmt.Println(transcript.Turns, "turns,", transcript.Usage.Total(), "tokens")
 	// Output:

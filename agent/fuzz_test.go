@@ -79,7 +79,8 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%q became %q", whole, got)
 		}
 		limit := max(1<<10, min(bytes, limits.MaxFrame))
-		m := shortened(Message{Role: Assistant, Text: text, Calls: []ToolCall{{ID: "1", Name: "a",
+		m := shortened(Message{Role: Assistant, Parts: []Part{{Type: PartReasoning, Text: text},
+			{Type: PartText, Text: text}, {Type: PartImage, Data: []byte(text)}}, Calls: []ToolCall{{ID: "1", Name: "a",
 			Arguments: json.RawMessage(text)}, {ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
 		if n := messageLen(m); n > limit || n == 0 {
 			t.Errorf("a message of %d bytes, want at most %d", n, limit)
@@ -93,6 +94,8 @@ func FuzzCut(f *testing.F) {
 // Whatever a transcript holds is read or refused. What was read says the same once it is written.
 func FuzzTranscript(f *testing.F) {
 	for _, seed := range []string{`{"id":"1","name":"refund","arguments":{"a":1}}`, `{"id":"1","written":"{"}`, "null",
+		`{"parts":[{"type":"text","text":"a"},{"type":"image","data":"iVBORw0KGgo="},{"type":"file","name":"\ud800",` +
+			`"blob":"sha256:` + strings.Repeat("a", 64) + `","size":3}]}`,
 		`{"written":"\ud800"}`, `{"arguments":1e999}`} {
 		f.Add([]byte(seed))
 	}
@@ -107,6 +110,24 @@ func FuzzTranscript(f *testing.F) {
 		}
 		if err := json.Unmarshal(written, &again); err != nil || again.ID != c.ID || again.Name != c.Name {
 			t.Errorf("%q is written as %s and read as %+v, %v", text, written, again, err)
+		}
+		var m, same Message
+		if json.Unmarshal(text, &m) != nil || checkParts(m.Parts) != nil {
+			return
+		}
+		m.Parts = cleaned(m.Parts)
+		written, err = json.Marshal(m)
+		if err != nil {
+			t.Fatalf("%q is read and not written: %v", text, err)
+		}
+		if err := json.Unmarshal(written, &same); err != nil || !reflect.DeepEqual(same.Parts, m.Parts) {
+			t.Errorf("%q is written as %s and read as %+v, %v", text, written, same.Parts, err)
+		}
+		for _, p := range m.Parts {
+			if p.hasBytes() && len(p.Data) > 0 && (p.Media == "" || p.Size != int64(len(p.Data))) ||
+				!utf8.ValidString(p.Text+p.Name+p.Media) || len(p.Name) > maxPartName {
+				t.Errorf("%q has the part %+v", text, p)
+			}
 		}
 	})
 }

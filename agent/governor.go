@@ -13,9 +13,11 @@ import (
 
 // What a call is taken to use before it is made.
 const (
-	bytesPerToken = 4   // of the request as JSON
-	leastAnswer   = 256 // tokens of an answer
-	remembered    = 4   // answers of which the longest is the next one's estimate
+	bytesPerToken = 4 // of the request as JSON
+	imageTokens   = 1500
+	fileTokens    = 100_000 // of a file, at most
+	leastAnswer   = 256     // tokens of an answer
+	remembered    = 4       // answers of which the longest is the next one's estimate
 )
 
 // permit lets the model be called once. nil is that of a run without Config.Governor.
@@ -36,15 +38,29 @@ func (r *run) acquire(ctx context.Context, req Request) (*permit, error) {
 	return &permit{r.task, p}, nil
 }
 
-// estimate is what a call may use: a token for every four bytes that are sent, and an answer as long as the longest of
-// the last four, but at least 256 tokens and at most Config.MaxOutput.
+// estimate is what a call may use: a token for every four bytes that are sent, 1,500 for an image, at most 100,000 for
+// a file, and an answer as long as the longest of the last four, but at least 256 tokens and at most Config.MaxOutput.
 func (r *run) estimate(req Request) map[string]int64 {
+	shown := int64(0)
+	req.Messages = slices.Clone(req.Messages)
+	for i, m := range req.Messages {
+		req.Messages[i].Parts = slices.Clone(m.Parts)
+		for j := range m.Parts {
+			p := &req.Messages[i].Parts[j]
+			p.Data = nil
+			if p.Type == PartImage {
+				shown += imageTokens
+			} else if p.Type == PartFile {
+				shown += min(max(0, p.Size/bytesPerToken), fileTokens)
+			}
+		}
+	}
 	data, _ := json.Marshal(req) // what does not encode, Generate refuses
 	out := slices.Max(append(slices.Clone(r.sizes[max(0, len(r.sizes)-remembered):]), leastAnswer))
 	if req.MaxTokens > 0 {
 		out = min(out, req.MaxTokens)
 	}
-	return amounts(Usage{Input: int64(len(data)+bytesPerToken-1) / bytesPerToken, Output: out})
+	return amounts(Usage{Input: shown + int64(len(data)+bytesPerToken-1)/bytesPerToken, Output: out})
 }
 
 func amounts(u Usage) map[string]int64 {

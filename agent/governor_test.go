@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -89,6 +90,15 @@ func TestGovernorCountsWhatIsUsed(t *testing.T) {
 	r, _ := governed(t, admission.Service{PerMinute: map[string]int64{"tokens": 1000}}, large)
 	if r.Err == nil || !strings.Contains(r.Err.Error(), "a minute has 1000") {
 		t.Errorf("4,000 bytes are 1,000 tokens and an answer: %v", r.Err)
+	}
+	image := []agent.Part{{Type: agent.PartImage, Data: make([]byte, 100_000)}}
+	shows := agent.Config{Model: large.Model, Blobs: blob.Folder(t.TempDir()),
+		Messages: []agent.Message{{Role: agent.User, Parts: image}}}
+	for most, fits := range map[int64]bool{1700: false, 2000: true} {
+		r, _ = governed(t, admission.Service{PerMinute: map[string]int64{"tokens": most}}, shows)
+		if fits != (r.Err == nil) {
+			t.Errorf("an image is 1,500 tokens, however many bytes it has: %v of %d", r.Err, most)
+		}
 	}
 	large.System = ""
 	large.MaxOutput = 100

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -19,7 +20,7 @@ func (r *run) hear(ctx context.Context) error {
 	r.steps++
 	messages, err := r.task.Drain(ctx, r.cfg.Mailbox)
 	for _, m := range messages {
-		r.says = append(r.says, said(m))
+		r.says = append(r.says, r.blobs.hold(r.said(m)))
 	}
 	return err
 }
@@ -35,24 +36,36 @@ func (r *run) receive(ctx context.Context) (goOn bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	r.says = append(r.says, said(m))
+	r.says = append(r.says, r.blobs.hold(r.said(m)))
 	return true, nil
 }
 
-// said is a message of the user by what was sent: a string, an object with a text, or whatever else as it is.
-func said(sent suspend.Message) Message {
-	m := Message{Role: User, From: sent.By, Text: string(sent.Payload)}
+// said is a message of the user by what was sent: a string, parts, an object with parts or a text, or whatever else as
+// it is.
+func (r *run) said(sent suspend.Message) Message {
+	m := Message{Role: User, From: strings.ToValidUTF8(sent.By, "\ufffd"), Parts: Text(string(sent.Payload))}
 	var text string
+	var parts []Part
 	var object struct {
-		Text *string `json:"text"`
+		Text  *string `json:"text"`
+		Parts []Part  `json:"parts"`
 	}
-	if sent.Encoding != "json" {
-		// as it is
-	} else if json.Unmarshal(sent.Payload, &text) == nil {
-		m.Text = text
-	} else if json.Unmarshal(sent.Payload, &object) == nil && object.Text != nil {
-		m.Text = *object.Text
+	switch {
+	case sent.Encoding != "json": // as it is
+	case json.Unmarshal(sent.Payload, &text) == nil:
+		m.Parts = Text(text)
+	case json.Unmarshal(sent.Payload, &parts) == nil && r.hears(parts):
+		m.Parts = parts
+	case json.Unmarshal(sent.Payload, &object) == nil && r.hears(object.Parts):
+		m.Parts = object.Parts
+	case object.Text != nil && len(object.Parts) == 0:
+		m.Parts = Text(*object.Text)
 	}
-	m.Text, m.From = strings.ToValidUTF8(m.Text, "\ufffd"), strings.ToValidUTF8(m.From, "\ufffd")
 	return m
+}
+
+// hears says that these parts can be what the user says.
+func (r *run) hears(parts []Part) bool {
+	thinks := slices.ContainsFunc(parts, func(p Part) bool { return p.Type == PartReasoning })
+	return len(parts) > 0 && !thinks && r.cfg.checkMessage(Message{Parts: parts}) == nil
 }

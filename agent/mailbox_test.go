@@ -28,7 +28,7 @@ func TestMessagesWhileItRuns(t *testing.T) {
 	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
 		delta func(agent.Delta) error) (agent.Response, error) {
 		r, err := inner.Generate(ctx, req, delta)
-		if r.Message.Text == "first" {
+		if r.Message.Text() == "first" {
 			send(ctx, map[string]any{"text": "one more", "kind": "chat"}, "anna")
 			send(ctx, map[string]any{"other": 1}, "ben")
 			send(ctx, json.RawMessage(`[1]`), "ben")
@@ -73,7 +73,7 @@ func TestConversation(t *testing.T) {
 			}
 			w.Sleep(time.Second)
 			read, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
-			if err != nil || read.Turns != i+1 || len(read.Messages) != 2*(i+1) || read.Messages[2*i].Text != text {
+			if err != nil || read.Turns != i+1 || len(read.Messages) != 2*(i+1) || read.Messages[2*i].Text() != text {
 				t.Errorf("after %q: %+v, %v", text, read, err)
 			}
 		}
@@ -167,10 +167,10 @@ func TestCrashesOfConversationsThatContinue(t *testing.T) {
 				model := agent.ModelFunc(func(_ context.Context, req agent.Request,
 					_ func(agent.Delta) error) (agent.Response, error) {
 					last := req.Messages[len(req.Messages)-1]
-					if last.Text == "look" {
+					if last.Text() == "look" {
 						return wants("search", `{"text":"x"}`), nil
 					}
-					return says("about " + last.Text), nil
+					return says("about " + last.Text()), nil
 				})
 				return agent.Run(ctx, task, agent.Config{Model: model, Tools: noted(fx), Messages: in.Messages,
 					Mailbox: "talk", Conversation: true, Idle: time.Hour, MaxTurns: 2,
@@ -185,7 +185,7 @@ func TestCrashesOfConversationsThatContinue(t *testing.T) {
 			var heard []string
 			for _, m := range r.Result.Messages {
 				if m.Role == agent.User {
-					heard = append(heard, m.Text)
+					heard = append(heard, m.Text())
 				}
 			}
 			if !slices.Equal(heard, []string{"a", "look", "b", "c"}) ||

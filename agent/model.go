@@ -31,7 +31,8 @@ type Model interface {
 //			call := agent.ToolCall{ID: "1", Name: "weather", Arguments: []byte(`{"city":"Rome"}`)}
 //			return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools}, nil
 //		}
-//		return agent.Response{Message: agent.Message{Text: "It says " + last.Text}, Stop: agent.StopEnd}, nil
+//		said := agent.Message{Parts: agent.Text("It says " + last.Text())}
+//		return agent.Response{Message: said, Stop: agent.StopEnd}, nil
 //	})
 type ModelFunc func(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
 
@@ -40,7 +41,7 @@ func (f ModelFunc) Generate(ctx context.Context, req Request, delta func(Delta) 
 	return f(ctx, req, delta)
 }
 
-// Request is one call of a model. It must not be changed.
+// Request is one call of a model. It must not be changed. Its images and files have their bytes ([Part].Data).
 type Request struct {
 	System    string    // instructions that come before the conversation; "" for none
 	Messages  []Message // the conversation; the last one is of role [User] or [ToolRole]
@@ -65,14 +66,14 @@ const (
 	ToolRole  Role = "tool" // the result of a tool
 )
 
-// Message is one entry of a conversation.
+// Message is one entry of a conversation. [Text] makes the parts of one that is only a text.
 type Message struct {
 	Role  Role       `json:"role"`
-	Text  string     `json:"text,omitempty"`
+	Parts []Part     `json:"parts,omitempty"`
 	From  string     `json:"from,omitempty"`  // who said it, of role User, if that is known
 	Calls []ToolCall `json:"calls,omitempty"` // of role Assistant: the tools that it wants
 	// Call is the id of the call that a message of role ToolRole answers, Tool the name of its tool, and Failed says
-	// that Text is an error.
+	// that the parts are an error.
 	Call   string `json:"call,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -127,19 +128,19 @@ func (r *run) step(ctx context.Context, j *job) {
 	name := r.cfg.prefixed(j.named("tool"))
 	j.done, j.err = handler.Step(ctx, r.task, name, func(ctx context.Context) (outcome, error) {
 		began := time.Now()
-		text, failed, err := r.result(ctx, name, j)
+		parts, failed, err := r.result(ctx, name, j)
 		took := time.Since(began)
 		if err != nil {
 			return outcome{}, err
 		}
-		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Text: text,
+		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
 			Failed: failed}
 		return outcome{Message: m, Took: took}, nil
 	})
 }
 
 // result is what the model is told about a call. An error ends the run.
-func (r *run) result(ctx context.Context, step string, j *job) (text string, failed bool, err error) {
+func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, failed bool, err error) {
 	if j.denied != "" {
 		return failure(j.denied), true, nil
 	}
@@ -149,24 +150,37 @@ func (r *run) result(ctx context.Context, step string, j *job) (text string, fai
 	ctx, span := r.spans.tool(ctx, j)
 	defer func() { span.worked(ctx, r.task, failed, err) }()
 	err = errPanicked
-	text, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
+	parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
 	if err != nil {
 		if j.tool.endsRun || r.ends(ctx, err) {
-			return "", false, err
+			return nil, false, err
 		}
 		return failure(err.Error()), true, nil
 	}
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if n := encodedText(text); n > limits.MaxToolResult {
-		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, limits.MaxToolResult),
-			true, nil
-	}
-	return text, false, nil
+	return r.found(ctx, j, parts)
 }
 
-func failure(text string) string {
-	return cut(strings.ToValidUTF8(text, "\ufffd"), maxFailure, limits.MaxToolResult)
+// found makes what a tool has found fit for its step.
+func (r *run) found(ctx context.Context, j *job, found []Part) (parts []Part, failed bool, err error) {
+	data := map[string][]byte{}
+	parts = r.blobs.shelve(found, data)
+	if err := r.cfg.checkMessage(Message{Parts: parts}); err != nil {
+		return nil, false, handler.Permanent(fmt.Errorf("agent: the result of tool %s: %w", j.tool.spec.Name, err))
+	}
+	if n := size(parts); n > limits.MaxToolResult {
+		return failure(fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n,
+			limits.MaxToolResult)), true, nil
+	}
+	for _, d := range data {
+		if len(d) > blob.MaxSize {
+			return failure(fmt.Sprintf("the result has %d bytes, more than %d; ask for less", len(d), blob.MaxSize)),
+				true, nil
+		}
+	}
+	return parts, false, r.blobs.put(ctx, data)
 }
+
+func failure(text string) []Part { return Text(cut(text, maxFailure, limits.MaxToolResult)) }
 
 // ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must
 // stop.

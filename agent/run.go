@@ -2,8 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -26,6 +26,7 @@ type run struct {
 	tools map[string]*definition
 	specs []ToolSpec
 	spans *spans
+	blobs shelf
 
 	done  Result        // so far; Messages is what the model has seen, and what it answered
 	took  time.Duration // by recorded steps
@@ -49,6 +50,8 @@ type run struct {
 // limits of steps hold: an answer or a tool's result has at most 256 KiB, and an execution at most 1,000 steps. An
 // agent waits as handler.Await does: Run returns an error that the handler must return.
 //
+// With Config.Blobs images and files are stored before anything that is recorded or returned refers to them.
+//
 // An answer that ended early ([StopLength], [StopRefusal]) is no error, see Result.Stop.
 //
 // Errors come with the result so far: a [*LimitError]; what the model, or a tool that may end the run, returned;
@@ -70,21 +73,26 @@ func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	if err = r.loop(ctx); err == nil && r.done.Turns == 0 {
 		r.silent()
 	}
+	if !handler.IsWait(err) && ctx.Err() == nil { // the handler may return the messages
+		if bad := r.blobs.flush(ctx); bad != nil {
+			err = errors.Join(err, bad)
+		}
+	}
 	return r.done, err
 }
 
 func newRun(t *handler.Task, cfg Config) *run {
-	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg), seen: shown(t, cfg.Messages)}
+	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg), seen: shown(t, cfg.Messages),
+		blobs: shelf{cfg.Blobs, map[string][]byte{}}}
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)
 	}
-	r.says = append(r.says, cfg.Messages...)
-	if cfg.Prompt != "" {
-		r.says = append(r.says, Message{Role: User, Text: cfg.Prompt})
+	for _, m := range cfg.Messages {
+		r.says = append(r.says, r.blobs.hold(m))
 	}
-	for i := range r.says {
-		r.says[i].Text = strings.ToValidUTF8(r.says[i].Text, "\ufffd")
+	if cfg.Prompt != "" {
+		r.says = append(r.says, r.blobs.hold(Message{Role: User, Parts: Text(cfg.Prompt)}))
 	}
 	return r
 }
@@ -95,7 +103,7 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	for {
-		if err := r.goOn(); err != nil {
+		if err := r.goOn(ctx); err != nil {
 			return err
 		}
 		if err := r.limit(); err != nil {
@@ -142,7 +150,7 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	if !r.cfg.Conversation {
 		return false, nil
 	}
-	if err := r.goOn(); err != nil {
+	if err := r.goOn(ctx); err != nil {
 		return false, err
 	}
 	if err := r.limit(); err != nil { // nobody should write what would not be answered

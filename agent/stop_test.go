@@ -94,7 +94,7 @@ func TestToolsStoppedByADrain(t *testing.T) {
 		w.Sleep(time.Second)
 		w.Drain()
 		r := x.Wait()
-		if m := result(t, r); m.Failed || m.Text != "done" || runs != 2 || len(r.Attempts) != 1 {
+		if m := result(t, r); m.Failed || m.Text() != "done" || runs != 2 || len(r.Attempts) != 1 {
 			t.Errorf("%+v, %d runs, %d attempts", m, runs, len(r.Attempts))
 		}
 	})
@@ -172,7 +172,8 @@ func TestBadAnswers(t *testing.T) {
 func TestAnswersAreCompleted(t *testing.T) {
 	bare := wants("search", `{"text":"x"}`, "search", `{"text":"y"}`)
 	bare.Stop, bare.Message.Calls[0].ID, bare.Message.Calls[1].ID = "", "", ""
-	r := run(t, agent.Config{Model: &script{answers: []agent.Response{bare, {Message: agent.Message{Text: "e\xffd"}}}},
+	r := run(t, agent.Config{Model: &script{answers: []agent.Response{bare,
+		{Message: agent.Message{Parts: agent.Text("e\xffd")}}}},
 		Tools: []agent.Tool{search(nil)}})
 	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"} search{"text":"y"}`,
 		"tool search call-1.1: about x", "tool search call-1.2: about y", "assistant: e\ufffdd")

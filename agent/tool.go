@@ -28,7 +28,7 @@ type Tool struct{ d *definition }
 type definition struct {
 	spec     ToolSpec
 	check    func(arguments []byte) error
-	call     func(ctx context.Context, arguments []byte) (string, error)
+	call     func(ctx context.Context, arguments []byte) ([]Part, error)
 	approval *Approval
 	question func(arguments []byte) string
 	asks     reflect.Type // what question is about
@@ -52,14 +52,17 @@ func EndsRun() ToolOption { return func(d *definition) { d.endsRun = true } }
 
 // NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is
 // told: fields are required unless they are omitempty or omitzero, and the tag jsonschema describes one. name is
-// 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the model as it is, everything else as JSON.
+// 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the model as it is, a []Part as texts, images and
+// files, everything else as JSON.
 //
 // fn runs as a step, so it is not repeated once its result is recorded; before that it may be, see [CallFrom].
 // Several calls of a turn run at once, also of one tool. Arguments that do not fit the schema never reach fn: the
 // model is told. An error goes to the model as a failed result, recorded like any other, and so does a result of more
-// than 240 KiB. These errors end the run instead, unrecorded: those of a tool with [EndsRun]; those marked with
-// handler.Permanent, RetryAfter, Category, Delay or Cancel; and all errors once ctx has ended. fn must return soon
-// after ctx has ended. It should not append frames: those of tools that run at once would be told apart by nobody.
+// than 240 KiB. Images and files do not count there with Config.Blobs, up to 64 MiB each; without it those that have
+// no room in a step end the run with flowfabric.ErrPayloadTooLarge. These errors end the run, too, unrecorded: those
+// of a tool with [EndsRun]; those marked with handler.Permanent, RetryAfter, Category, Delay or Cancel; and all errors
+// once ctx has ended. fn must return soon after ctx has ended. It should not append frames: those of tools that run at
+// once would be told apart by nobody.
 //
 // What is wrong with the definition is reported by [Run].
 func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error),
@@ -73,16 +76,16 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 		d.bad = fmt.Errorf("tool %.80q: %w", name, d.bad)
 		return Tool{d}
 	}
-	d.call = func(ctx context.Context, arguments []byte) (string, error) {
+	d.call = func(ctx context.Context, arguments []byte) ([]Part, error) {
 		var in In
 		if err := json.Unmarshal(integer.Numbers(arguments), &in); err != nil {
-			return "", err
+			return nil, err
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		return text(out)
+		return partsOf(out)
 	}
 	return Tool{d}
 }
@@ -132,18 +135,24 @@ func check[In any](schema *jsonschema.Resolved, arguments []byte) error {
 	return nil
 }
 
-// text is a tool's result as the model gets it.
-func text(out any) (string, error) {
-	if s, ok := out.(string); ok {
-		return s, nil
+// partsOf is a tool's result as the model gets it.
+func partsOf(out any) ([]Part, error) {
+	switch out := out.(type) {
+	case string:
+		return Text(out), nil
+	case []Part:
+		if err := checkParts(out); err != nil {
+			return nil, fmt.Errorf("the result is not valid: %w", err)
+		}
+		return out, nil
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(out); err != nil {
-		return "", fmt.Errorf("the result of type %T does not encode: %w", out, err)
+		return nil, fmt.Errorf("the result of type %T does not encode: %w", out, err)
 	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return Text(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
 // Call is the tool call that a tool's function works for.

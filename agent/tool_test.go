@@ -49,7 +49,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		`{"text":"x","more":true}`: "the arguments do not fit the schema",
 	} {
 		r := one(t, search(func(string) { t.Errorf("%s: the function was called", arguments) }), "search", arguments)
-		if m := result(t, r); !m.Failed || !strings.Contains(m.Text, want) || m.Call != "c1" || m.Tool != "search" {
+		if m := result(t, r); !m.Failed || !strings.Contains(m.Text(), want) || m.Call != "c1" || m.Tool != "search" {
 			t.Errorf("%s: %+v", arguments, m)
 		}
 		if got := string(r.Result.Messages[1].Calls[0].Arguments); arguments != "" &&
@@ -64,14 +64,14 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 	count := agent.NewTool("count", "", func(_ context.Context, in struct{ N int }) (int, error) { return in.N, nil })
 	for arguments, want := range map[string]string{`{"N":3.0}`: "3", `{"N":1e3}`: "1000"} { // integers of the schema
-		if m := result(t, one(t, count, "count", arguments)); m.Failed || m.Text != want {
+		if m := result(t, one(t, count, "count", arguments)); m.Failed || m.Text() != want {
 			t.Errorf("%s: %+v", arguments, m)
 		}
 	}
 	for name, step := range map[string]string{"Search": "Search", "": "", "a b\n\x00é": "a_b____",
 		strings.Repeat("n", 300): strings.Repeat("n", 64)} {
 		r := one(t, search(nil), name, `{}`)
-		if m := result(t, r); !m.Failed || !strings.Contains(m.Text, "there is no tool") || m.Tool != name {
+		if m := result(t, r); !m.Failed || !strings.Contains(m.Text(), "there is no tool") || m.Tool != name {
 			t.Errorf("%q: %+v", name, m)
 		}
 		r.Want(fftest.Want{Steps: []string{"model 1", "tool 1.1 " + step, "model 2"}})
@@ -101,7 +101,7 @@ func TestResults(t *testing.T) {
 		"the result of type c": none(make(chan int)),
 	} {
 		m := result(t, one(t, tool, "x", " "))
-		if !strings.HasPrefix(m.Text, want) || m.Failed != strings.HasPrefix(want, "the result") {
+		if !strings.HasPrefix(m.Text(), want) || m.Failed != strings.HasPrefix(want, "the result") {
 			t.Errorf("%+v, want %s", m, want)
 		}
 	}
@@ -115,19 +115,19 @@ func TestLongResults(t *testing.T) {
 		})
 	}
 	const limit = 240 << 10
-	if m := result(t, one(t, sized(limit/6), "x", "{}")); m.Failed || len(m.Text) != limit/6 {
-		t.Errorf("%v, %d bytes", m.Failed, len(m.Text))
+	if m := result(t, one(t, sized(limit/6), "x", "{}")); m.Failed || len(m.Text()) != limit/6 {
+		t.Errorf("%v, %d bytes", m.Failed, len(m.Text()))
 	}
 	if m := result(t, one(t, sized(limit/6+1), "x", "{}")); !m.Failed ||
-		m.Text != "the result has 245766 bytes as JSON, more than 245760; ask for less" {
-		t.Errorf("%v, %.100s", m.Failed, m.Text)
+		m.Text() != "the result has 245766 bytes as JSON, more than 245760; ask for less" {
+		t.Errorf("%v, %.100s", m.Failed, m.Text())
 	}
 	broken := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
 		return "", errors.New(strings.Repeat("e", 1<<20))
 	})
-	if m := result(t, one(t, broken, "x", "{}")); !m.Failed || len(m.Text) > 16<<10 ||
-		!strings.HasSuffix(m.Text, "… (cut: 1048576 bytes)") {
-		t.Errorf("%v, %d bytes", m.Failed, len(m.Text))
+	if m := result(t, one(t, broken, "x", "{}")); !m.Failed || len(m.Text()) > 16<<10 ||
+		!strings.HasSuffix(m.Text(), "… (cut: 1048576 bytes)") {
+		t.Errorf("%v, %d bytes", m.Failed, len(m.Text()))
 	}
 }
 
@@ -151,7 +151,7 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 				tc.opts...)
 			r := one(t, tool, "x", "{}")
 			if tc.category == "" {
-				if m := result(t, r); !m.Failed || m.Text != tc.err.Error() {
+				if m := result(t, r); !m.Failed || m.Text() != tc.err.Error() {
 					t.Errorf("%+v", m)
 				}
 				return
@@ -173,7 +173,7 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 		}
 		return "later", nil
 	}), "x", "{}")
-	if m := result(t, r); m.Text != "later" || r.Elapsed < time.Hour || len(r.Attempts) != 1 {
+	if m := result(t, r); m.Text() != "later" || r.Elapsed < time.Hour || len(r.Attempts) != 1 {
 		t.Errorf("%+v after %v", m, r.Elapsed)
 	}
 }
@@ -223,8 +223,8 @@ func TestParallel(t *testing.T) {
 		t.Errorf("%d ran at once, in %v", most, r.Elapsed)
 	}
 	for i, m := range r.Result.Messages[2:8] {
-		if m.Text != fmt.Sprint(i) {
-			t.Errorf("result %d is %q", i, m.Text)
+		if m.Text() != fmt.Sprint(i) {
+			t.Errorf("result %d is %q", i, m.Text())
 		}
 	}
 	calls[1] = `{"text":"stop"}`
@@ -287,7 +287,7 @@ func TestToolsSpend(t *testing.T) {
 			continue
 		}
 		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 ||
-			!strings.Contains(r.Result.Messages[i].Text, "gate b") {
+			!strings.Contains(r.Result.Messages[i].Text(), "gate b") {
 			t.Errorf("%+v", r.Result.Messages)
 		}
 	}

@@ -27,7 +27,8 @@ type TranscriptOptions struct {
 // ReadTranscript reads what an agent has recorded so far, while its execution runs or waits, and after it has ended,
 // until it is purged: the same as [Result], of the turns and tools that are recorded. The user's messages are
 // shortened if they are long: all those before one answer have at most 64 KiB or so, and are at most 100. Private
-// parts of answers are there, for who wants to go on with the messages.
+// parts of answers are there, for who wants to go on with the messages. Images and files that are blobs are
+// references ([Part].Blob); the bytes are in Config.Blobs.
 //
 // It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Execution.Steps,
 // and a value that does not decode.
@@ -109,7 +110,7 @@ func assemble(codec handler.Codec, values map[place][]byte) (Result, error) {
 			return r, fmt.Errorf("transcript: model call %d does not decode: %w", at.turn, err)
 		}
 		r.Messages = append(append(r.Messages, t.Said...), t.Message)
-		r.Text, r.Stop, r.Usage, r.Turns = t.Message.Text, t.Stop, r.Usage.plus(t.Usage), at.turn
+		r.Text, r.Stop, r.Usage, r.Turns = t.Message.Text(), t.Stop, r.Usage.plus(t.Usage), at.turn
 		for i := range t.Message.Calls {
 			value := values[place{at.turn, i + 1}]
 			if value == nil {

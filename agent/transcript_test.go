@@ -62,7 +62,7 @@ func TestLongFrames(t *testing.T) {
 		delta func(agent.Delta) error) (agent.Response, error) {
 		if len(req.Messages) == 1 {
 			r := wants("echo", `{"text":"`+strings.Repeat("a", 80_000)+`"}`)
-			r.Message.Text = long
+			r.Message.Parts = agent.Text(long)
 			return r, delta(agent.Delta{Text: long})
 		}
 		return says("end"), delta(agent.Delta{Text: "e\xff"})
@@ -82,13 +82,13 @@ func TestLongFrames(t *testing.T) {
 		if err := json.Unmarshal([]byte(payload), &m); err != nil || len(payload) > 64<<10 {
 			t.Errorf("message %d: %v, %d bytes", i, err, len(payload))
 		}
-		if whole := r.Result.Messages[i]; i < 3 && !strings.HasSuffix(m.Text, "bytes)") || m.Role != whole.Role ||
+		if whole := r.Result.Messages[i]; i < 3 && !strings.HasSuffix(m.Text(), "bytes)") || m.Role != whole.Role ||
 			m.Tool != whole.Tool || len(m.Calls) != len(whole.Calls) {
 			t.Errorf("message %d: %+.200v", i, m)
 		}
 	}
-	if m := r.Result.Messages; m[0].Text != long || m[1].Text != long || len(m[1].Calls[0].Arguments) < 80_000 ||
-		m[2].Text != strings.Repeat("a", 80_000)+"\x00<" {
+	if m := r.Result.Messages; m[0].Text() != long || m[1].Text() != long || len(m[1].Calls[0].Arguments) < 80_000 ||
+		m[2].Text() != strings.Repeat("a", 80_000)+"\x00<" {
 		t.Error("the conversation was cut")
 	}
 }
@@ -153,7 +153,8 @@ func (rot) Open(sealed []byte) ([]byte, error) {
 func TestLongHistoriesLeaveRoomForTheAnswer(t *testing.T) {
 	var history []agent.Message
 	for range 300 {
-		history = append(history, agent.Message{Role: agent.User, Text: strings.Repeat("<", 4000), From: "anna"})
+		history = append(history, agent.Message{Role: agent.User, From: "anna",
+			Parts: agent.Text(strings.Repeat("<", 4000))})
 	}
 	asked := 0
 	model := &script{answers: []agent.Response{says(strings.Repeat("x", 230<<10))},

@@ -53,17 +53,18 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 		return nil, err
 	}
 	r.done.Messages = append(conversation, answer.Message)
-	r.done.Text, r.done.Stop = answer.Message.Text, answer.Stop
+	r.done.Text, r.done.Stop = answer.Message.Text(), answer.Stop
 	r.done.Usage = r.done.Usage.plus(answer.Usage)
 	r.done.Turns++
 	r.sizes = append(r.sizes, answer.Usage.Output)
 	r.steps += 1 + 2*len(answer.Message.Calls) // each may be asked about
 	r.took += answer.Took
+	r.blobs.stored(answer.Said)
 	r.tells, r.says, r.seen = nil, nil, 0
 	return answer.Message.Calls, nil
 }
 
-// answer is the step of a model call: it shows what is new, shows the answer as it comes, and pays for it.
+// answer is the step of a model call: it stores and shows what is new, shows the answer as it comes, and pays for it.
 func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, error) {
 	req, err := r.request(conversation)
 	if err != nil {
@@ -73,10 +74,8 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err != nil {
 		return turn{}, err
 	}
-	for _, m := range fresh { // not before its turn has come, else it would be shown again when the run comes back
-		if err := r.show(ctx, m); err != nil {
-			return turn{}, errors.Join(err, permit.notMade(ctx))
-		}
+	if err := r.ready(ctx, req, fresh); err != nil {
+		return turn{}, errors.Join(err, permit.notMade(ctx))
 	}
 	began := time.Now()
 	response, err := r.generate(ctx, req)
@@ -93,8 +92,41 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err := answer.settle(r.done.Turns + 1); err != nil {
 		return turn{}, err
 	}
+	if err := r.keep(ctx, &answer.Message); err != nil {
+		return turn{}, err
+	}
 	answer.Said = told(r.says, limits.MaxToolResult-messageLen(answer.Message))
 	return answer, r.show(ctx, answer.Message)
+}
+
+// ready gives a request its bytes, and stores and shows what is new. That is not before its turn has come: it would be
+// read, and shown, again when the run comes back.
+func (r *run) ready(ctx context.Context, req Request, fresh []Message) error {
+	if err := r.blobs.fetch(ctx, req.Messages); err != nil {
+		return err
+	}
+	if err := r.blobs.flush(ctx); err != nil {
+		return err
+	}
+	for _, m := range fresh {
+		if err := r.show(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep stores the blobs of an answer. What the model thought is cut before the answer has no room.
+func (r *run) keep(ctx context.Context, m *Message) error {
+	data := map[string][]byte{}
+	m.Parts = r.blobs.shelve(m.Parts, data)
+	if err := tooLarge(m.Parts); err != nil {
+		return handler.Permanent(fmt.Errorf("agent: the answer: %w", err))
+	}
+	if over := messageLen(*m) - limits.MaxToolResult; over > 0 {
+		cutTexts(m.Parts, PartReasoning, over)
+	}
+	return r.blobs.put(ctx, data)
 }
 
 // request is what the model is asked, as Config.Edit wants it.
@@ -102,6 +134,9 @@ func (r *run) request(conversation []Message) (Request, error) {
 	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs),
 		MaxTokens: r.cfg.MaxOutput}
 	if r.cfg.Edit != nil {
+		for i := range req.Messages {
+			req.Messages[i].Parts = slices.Clone(req.Messages[i].Parts)
+		}
 		r.cfg.Edit(&req)
 		if len(req.Messages) == 0 {
 			return req, invalid("Edit left no messages")
@@ -143,7 +178,10 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 func (a *turn) settle(number int) error {
 	m := &a.Message
 	m.Role, m.From, m.Call, m.Tool, m.Failed = Assistant, "", "", "", false
-	m.Text = strings.ToValidUTF8(m.Text, "\ufffd")
+	if err := checkParts(m.Parts); err != nil {
+		return handler.Category(categoryProtocol, fmt.Errorf("the answer: %w", err))
+	}
+	m.Parts = cleaned(m.Parts)
 	if a.Stop == StopRefusal {
 		m.Calls = nil // nobody would answer them
 	}

@@ -67,9 +67,17 @@ type Cipher interface {
 // Encrypted seals what codec encodes, so that the store sees inputs, results and step values only as cipher text.
 // Frames, tags, names and error texts are not covered. The limits of 1 MiB and 256 KiB apply to the sealed bytes.
 //
+// Of [Offloaded] and Encrypted either may be inside: what is offloaded is always sealed.
+//
 // The digest of an input, which recognises repeated submissions, is a SHA-256 of the plain bytes: an input that
 // can be guessed can be confirmed by who reads the store. Add a random field to inputs where that matters.
-func Encrypted(codec Codec, cipher Cipher) Codec { return encrypted{codec, cipher} }
+func Encrypted(codec Codec, cipher Cipher) Codec {
+	if o, ok := codec.(offloaded); ok {
+		o.codec = Encrypted(o.codec, cipher)
+		return o
+	}
+	return encrypted{codec, cipher}
+}
 
 type encrypted struct {
 	codec  Codec
@@ -100,16 +108,21 @@ func (e encrypted) Decode(data []byte, v any) error {
 	return e.codec.Decode(plain, v)
 }
 
-// encodeBoth returns what v is before and after all encryption.
-func encodeBoth(c Codec, v any) (plain, sealed []byte, err error) {
-	if e, ok := c.(encrypted); ok {
-		return e.both(v)
+// twofold is a codec around another one.
+type twofold interface {
+	both(v any) (plain, outer []byte, err error)
+}
+
+// encodeBoth returns what v is before and after all encryption and offloading.
+func encodeBoth(c Codec, v any) (plain, outer []byte, err error) {
+	if t, ok := c.(twofold); ok {
+		return t.both(v)
 	}
 	plain, err = c.Encode(v)
 	return plain, plain, err
 }
 
-// cipherError tells a key that is missing today from bytes that will never decode.
+// cipherError tells a key that is missing today, or a store that is away, from bytes that will never decode.
 type cipherError struct {
 	verb string
 	err  error

@@ -289,26 +289,37 @@ func (a *answer) stopReason(m agent.Message) agent.StopReason {
 // message is the message of blocks. Its private part is there if text and calls do not say all.
 func message(blocks []*block) agent.Message {
 	m := agent.Message{Role: agent.Assistant}
-	var text strings.Builder
 	var kept private
 	keep := false
 	for _, b := range blocks {
 		switch b.kind {
 		case kindText:
-			text.WriteString(b.text.String())
+			m.Parts = add(m.Parts, agent.Part{Type: agent.PartText, Text: b.text.String()})
 			keep = keep || len(b.citations) > 0
 		case kindToolUse:
 			m.Calls = append(m.Calls, agent.ToolCall{ID: b.id, Name: b.name, Arguments: b.arguments()})
+		case kindThinking:
+			m.Parts = add(m.Parts, agent.Part{Type: agent.PartReasoning, Text: b.text.String()})
+			keep = true
 		default:
 			keep = true
 		}
 		kept.Blocks = append(kept.Blocks, b.kept())
 	}
-	m.Text = text.String()
 	if keep {
 		m.Private = encode(kept)
 	}
 	return m
+}
+
+// add appends a text or a thought to the one before it, or as a part of its own.
+func add(parts []agent.Part, p agent.Part) []agent.Part {
+	if n := len(parts); n > 0 && parts[n-1].Type == p.Type {
+		parts[n-1].Text += p.Text
+	} else if p.Text != "" {
+		parts = append(parts, p)
+	}
+	return parts
 }
 
 // arguments are those of a call, from the pieces or, if there are none, from its beginning.

@@ -19,7 +19,7 @@ func TestTextIsStreamed(t *testing.T) {
 		ping, textBlock(1), text(1, "wörld"), end(1), because("end_turn"), stopped))
 	response, h := ask(t, model)
 	want := agent.Response{
-		Message: agent.Message{Role: agent.Assistant, Text: "Hello, wörld"},
+		Message: agent.Message{Role: agent.Assistant, Parts: agent.Text("Hello, wörld")},
 		Stop:    agent.StopEnd,
 		Usage:   agent.Usage{Input: 132, Output: 15, CacheRead: 100, CacheWrite: 7, Reasoning: 6},
 		Model:   "test-model-2026", ID: "msg_1",
@@ -83,14 +83,14 @@ func TestReasonToStop(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			response, _ := ask(t, serve(t, anthropic.Config{},
 				events(started, textBlock(0), text(0, "So"), end(0), because(reason), stopped)))
-			if response.Stop != want || response.Message.Text != "So" {
-				t.Errorf("it stopped by %q with %q, want %q", response.Stop, response.Message.Text, want)
+			if response.Stop != want || response.Message.Text() != "So" {
+				t.Errorf("it stopped by %q with %q, want %q", response.Stop, response.Message.Text(), want)
 			}
 		})
 	}
 	t.Run("a refusal without a word", func(t *testing.T) {
 		response, _ := ask(t, serve(t, anthropic.Config{}, events(started, because("refusal"), stopped)))
-		if response.Stop != agent.StopRefusal || response.Message.Text != "" || response.Message.Private != nil {
+		if response.Stop != agent.StopRefusal || response.Message.Text() != "" || response.Message.Private != nil {
 			t.Errorf("the answer is %+v", response)
 		}
 	})
@@ -128,7 +128,8 @@ func TestThinkingIsKept(t *testing.T) {
 	if got := string(response.Message.Private); got != kept {
 		t.Errorf("it keeps\n%s, want\n%s", got, kept)
 	}
-	if len(response.Message.Calls) != 1 || response.Message.Text != "I look." {
+	if len(response.Message.Calls) != 1 || response.Message.Text() != "I look." || len(response.Message.Parts) != 2 ||
+		response.Message.Parts[0].Text != "Hm, so" || response.Message.Parts[0].Type != agent.PartReasoning {
 		t.Errorf("the message is %+v", response.Message)
 	}
 }
@@ -141,8 +142,8 @@ func TestCitationsAreKept(t *testing.T) {
 			because("end_turn"), stopped)))
 	want :=
 		`{"anthropic_blocks":[{"type":"text","text":"It rains.","citations":[{"type":"char_location","cited_text":"a"},{"type":"char_location","cited_text":"b"}]}]}`
-	if got := string(response.Message.Private); got != want || response.Message.Text != "It rains." {
-		t.Errorf("it says %q and keeps %s, want %s", response.Message.Text, got, want)
+	if got := string(response.Message.Private); got != want || response.Message.Text() != "It rains." {
+		t.Errorf("it says %q and keeps %s, want %s", response.Message.Text(), got, want)
 	}
 }
 
@@ -160,7 +161,7 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 		events(says("second.")...)(w, r)
 	})
 	response, _ := ask(t, model)
-	if response.Message.Text != "First second." || response.Stop != agent.StopEnd {
+	if response.Message.Text() != "First second." || response.Stop != agent.StopEnd {
 		t.Errorf("the answer is %+v", response)
 	}
 	if want := (agent.Usage{Input: 264, Output: 30, CacheRead: 200, CacheWrite: 14, Reasoning: 12}); response.Usage !=
@@ -179,7 +180,7 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 			events(started, textBlock(0), text(0, "x"), end(0), because("pause_turn"), stopped)(w, r)
 		})
 		if response, _ := ask(t, model); requests != 10 || response.Stop != agent.StopLength ||
-			response.Message.Text != strings.Repeat("x", 10) {
+			response.Message.Text() != strings.Repeat("x", 10) {
 			t.Errorf("after %d requests the answer is %+v", requests, response)
 		}
 	})
@@ -226,8 +227,8 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		})
-		if response, _ := ask(t, model); response.Message.Text != "Grüße, 世界 😀" {
-			t.Errorf("the text is %q", response.Message.Text)
+		if response, _ := ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
+			t.Errorf("the text is %q", response.Message.Text())
 		}
 	})
 }
@@ -265,8 +266,8 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := strings.Join(h.text, ""); got != response.Message.Text {
-			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text)
+		if got := strings.Join(h.text, ""); got != response.Message.Text() {
+			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text())
 		}
 		ids := map[string]bool{}
 		for _, c := range response.Message.Calls {
@@ -292,8 +293,8 @@ func TestOneModelServesManyRuns(t *testing.T) {
 	for range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			if response, _ := ask(t, model); response.Message.Text != "x" {
-				t.Errorf("the text is %q", response.Message.Text)
+			if response, _ := ask(t, model); response.Message.Text() != "x" {
+				t.Errorf("the text is %q", response.Message.Text())
 			}
 		})
 	}

@@ -12,6 +12,10 @@
 // are left out, because the service refuses anything else. A conversation that begins with an answer of the model
 // gets the text "Begin." before it. Who said a message ([agent.Message.From]) is not sent.
 //
+// Images (PNG, JPEG, GIF, WebP) are image blocks, PDFs and files of text are document blocks, also in results of
+// tools. In the place of other files, of images in answers, and of what a failed result has beside text, is a text
+// that names them.
+//
 // Thinking, redacted thinking and blocks of the service's own tools are in [agent.Message.Private], with their
 // signatures and in their order, and go back with the conversation. Messages of other adapters lose their private
 // part. Config.Options switch such features on, for example option.WithJSONSet("thinking", map[string]any{"type":
@@ -22,7 +26,7 @@
 // Usage.Input is what the service calls input_tokens, plus CacheRead (cache_read_input_tokens) and CacheWrite
 // (cache_creation_input_tokens). Output is output_tokens, which contains Reasoning. Arguments of tool calls are
 // always valid JSON: nothing becomes {}, and text that is not JSON, for example because the answer was cut, becomes a
-// JSON string.
+// JSON string. Thinking that is readable is a part of the message, too, for people; what goes back is the private part.
 //
 //	end_turn, stop_sequence                      agent.StopEnd
 //	tool_use                                     agent.StopTools

@@ -73,15 +73,49 @@ func userBlocks(t wire.Turn) (blocks []sdk.ContentBlockParamUnion) {
 		if r.Failed {
 			result.IsError = sdk.Bool(true)
 		}
-		if strings.TrimSpace(r.Text) != "" {
-			result.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
+		for _, p := range r.Parts {
+			if p.Type == agent.PartReasoning || p.Type == agent.PartText && strings.TrimSpace(p.Text) == "" {
+				continue
+			}
+			if kind := wire.KindOf(p); r.Failed && kind == wire.Plain { // the service takes only texts of what failed
+				p = agent.Part{Type: agent.PartText, Text: wire.PlainText(p)}
+			} else if r.Failed {
+				p = agent.Part{Type: agent.PartText, Text: wire.Left(p, wire.NotTaken)}
+			}
+			b := partBlock(p)
+			result.Content = append(result.Content, sdk.ToolResultBlockParamContentUnion{OfText: b.OfText,
+				OfImage: b.OfImage, OfDocument: b.OfDocument})
 		}
 		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: result})
 	}
-	for _, text := range t.Said {
-		blocks = append(blocks, sdk.NewTextBlock(text))
+	for _, parts := range t.Said {
+		for _, p := range parts {
+			blocks = append(blocks, partBlock(p))
+		}
 	}
 	return blocks
+}
+
+// partBlock is a text, an image or a document.
+func partBlock(p agent.Part) sdk.ContentBlockParamUnion {
+	var document sdk.ContentBlockParamUnion
+	switch kind := wire.KindOf(p); {
+	case kind == wire.Image:
+		return sdk.NewImageBlockBase64(wire.Media(p), wire.Base64(p))
+	case kind == wire.PDF:
+		document = sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: wire.Base64(p)})
+	case kind == wire.Plain && p.Type == agent.PartText:
+		return sdk.NewTextBlock(p.Text)
+	case kind == wire.Plain:
+		document = sdk.NewDocumentBlock(sdk.PlainTextSourceParam{
+			Data: strings.ToValidUTF8(string(p.Data), "\uFFFD")})
+	default:
+		return sdk.NewTextBlock(wire.Left(p, wire.NotTaken))
+	}
+	if p.Name != "" {
+		document.OfDocument.Title = sdk.String(p.Name)
+	}
+	return document
 }
 
 // private is what Message.Private has, under a name that no other adapter uses: the blocks of an answer in their
@@ -95,8 +129,14 @@ func answerBlocks(answer *agent.Message) (blocks []sdk.ContentBlockParamUnion) {
 	var kept private
 	if json.Unmarshal(answer.Private, &kept) != nil || len(kept.Blocks) == 0 {
 		kept.Blocks = nil
-		if strings.TrimSpace(answer.Text) != "" {
-			blocks = append(blocks, sdk.NewTextBlock(answer.Text))
+		text := answer.Text()
+		for _, p := range answer.Parts {
+			if p.Type == agent.PartImage || p.Type == agent.PartFile {
+				text += wire.Left(p, wire.NotTaken) // the service takes them of the user only
+			}
+		}
+		if strings.TrimSpace(text) != "" {
+			blocks = append(blocks, sdk.NewTextBlock(text))
 		}
 	}
 	calls := append([]agent.ToolCall(nil), answer.Calls...)

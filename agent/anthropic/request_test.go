@@ -97,24 +97,25 @@ func conversation() agent.Request {
 		},
 		MaxTokens: 500,
 		Messages: []agent.Message{
-			{Role: agent.User, Text: "Weather?", From: "alice"},
-			{Role: agent.User, Text: "In Köln."},
+			{Role: agent.User, Parts: agent.Text("Weather?"), From: "alice"},
+			{Role: agent.User, Parts: agent.Text("In Köln.")},
 			{Role: agent.Assistant},
-			{Role: agent.Assistant, Text: "I look.", Calls: []agent.ToolCall{{ID: "toolu_a", Name: "weather",
+			{Role: agent.Assistant, Parts: agent.Text("I look."), Calls: []agent.ToolCall{{
+				ID: "toolu_a", Name: "weather",
 				Arguments: json.RawMessage(`{"city":"Köln"}`)}}, Private: json.RawMessage(kept)},
-			{Role: agent.ToolRole, Call: "toolu_a", Tool: "weather", Text: "rain"},
-			{Role: agent.Assistant, Text: "More.", Calls: []agent.ToolCall{
+			{Role: agent.ToolRole, Call: "toolu_a", Tool: "weather", Parts: agent.Text("rain")},
+			{Role: agent.Assistant, Parts: agent.Text("More."), Calls: []agent.ToolCall{
 				{ID: "toolu_b", Name: "now"},
 				{ID: "functions.now:0", Name: "now", Arguments: json.RawMessage(`[1]`)},
 				{ID: "toolu_d", Name: "no such tool!", Arguments: json.RawMessage(`"{\"a"`)},
 				{ID: "toolu_e", Name: "now", Arguments: json.RawMessage(`null`)},
 			}, Private: json.RawMessage(`{"openai_reasoning":{"field":"reasoning","text":"Hm"}}`)},
-			{Role: agent.ToolRole, Call: "functions.now:0", Tool: "now", Text: "no", Failed: true},
-			{Role: agent.User, Text: "Hurry."},
-			{Role: agent.ToolRole, Call: "toolu_b", Tool: "now", Text: "12:00"},
-			{Role: agent.ToolRole, Call: "toolu_e", Tool: "now", Text: " "},
-			{Role: agent.User, Text: " "},
-			{Role: agent.User, Text: "Well?"},
+			{Role: agent.ToolRole, Call: "functions.now:0", Tool: "now", Parts: agent.Text("no"), Failed: true},
+			{Role: agent.User, Parts: agent.Text("Hurry.")},
+			{Role: agent.ToolRole, Call: "toolu_b", Tool: "now", Parts: agent.Text("12:00")},
+			{Role: agent.ToolRole, Call: "toolu_e", Tool: "now", Parts: agent.Text(" ")},
+			{Role: agent.User, Parts: agent.Text(" ")},
+			{Role: agent.User, Parts: agent.Text("Well?")},
 		},
 	}
 }
@@ -136,20 +137,20 @@ func TestRequestAfterThoughts(t *testing.T) {
 	}
 	_, body := sent(t, anthropic.Config{MaxTokens: 100, Options: []option.RequestOption{option.WithJSONSet("thinking",
 		map[string]any{"type": "adaptive"})}}, agent.Request{Messages: []agent.Message{
-		{Role: agent.Assistant, Text: "Hello!"}, // the model began
-		{Role: agent.User, Text: "one"},
+		{Role: agent.Assistant, Parts: agent.Text("Hello!")}, // the model began
+		{Role: agent.User, Parts: agent.Text("one")},
 		// nothing may go back
 		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"nothing else","signature":"c2ln"}]}`),
-		{Role: agent.User, Text: "two"},
+		{Role: agent.User, Parts: agent.Text("two")},
 		said(
 			`{"anthropic_blocks":[{"type":"thinking","thinking":"unsigned","signature":""},{"type":"text","text":"cut"},{"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"in mid-thought","signature":""}]}`),
-		{Role: agent.User, Text: "three"},
+		{Role: agent.User, Parts: agent.Text("three")},
 		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "toolu_b", Name: "now"}},
 			Private: json.RawMessage(
 				`{"anthropic_blocks":[{"type":"thinking","thinking":"x","signature":"c2ln"},{"type":"text","text":" "},{"type":"tool_use","id":"toolu_gone"}]}`)},
-		{Role: agent.ToolRole, Call: "toolu_b", Text: "12:00"},
-		{Role: agent.Assistant, Text: "plain", Private: json.RawMessage(`"of nobody"`)},
-		{Role: agent.User, Text: "four"},
+		{Role: agent.ToolRole, Call: "toolu_b", Parts: agent.Text("12:00")},
+		{Role: agent.Assistant, Parts: agent.Text("plain"), Private: json.RawMessage(`"of nobody"`)},
+		{Role: agent.User, Parts: agent.Text("four")},
 	}})
 	golden(t, "request_thoughts.json", body)
 }
@@ -187,8 +188,8 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 		func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
 	for name, messages := range map[string][]agent.Message{
 		"empty":           nil,
-		"an unknown role": {{Role: "system", Text: "x"}},
-		"answered":        {{Role: agent.User, Text: "x"}, {Role: agent.Assistant, Text: "y"}},
+		"an unknown role": {{Role: "system", Parts: agent.Text("x")}},
+		"answered":        {question.Messages[0], {Role: agent.Assistant, Parts: agent.Text("y")}},
 	} {
 		_, err := model.Generate(t.Context(), agent.Request{Messages: messages}, func(agent.Delta) error { return nil })
 		if err == nil {
@@ -208,4 +209,30 @@ func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
 	if _, err := anthropic.New(anthropic.Config{Model: "m"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// shown is a conversation with images and files in every place.
+func shown() agent.Request {
+	png := agent.Part{Type: agent.PartImage, Media: "image/png", Data: []byte("png"), Blob: "sha256:1", Size: 3}
+	pdf := agent.Part{Type: agent.PartFile, Media: "application/pdf", Name: "terms.pdf", Data: []byte("pdf")}
+	csv := agent.Part{Type: agent.PartFile, Media: "text/csv; charset=utf-8", Name: "a.csv", Data: []byte("a,b\xff")}
+	film := agent.Part{Type: agent.PartFile, Media: "video/mp4", Name: "b.mp4", Data: []byte("mp4")}
+	text := func(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
+	hm := agent.Part{Type: agent.PartReasoning, Text: "hm"}
+	return agent.Request{Messages: []agent.Message{
+		{Role: agent.User, Parts: []agent.Part{text("Look:"), png, text(" "), pdf, film}},
+		{Role: agent.User, Parts: []agent.Part{text("And:"), csv}},
+		{Role: agent.Assistant, Parts: []agent.Part{hm}},
+		{Role: agent.Assistant, Parts: []agent.Part{hm, text("I drew"), png}, Calls: []agent.ToolCall{
+			{ID: "a", Name: "shot"}, {ID: "b", Name: "shot"}}},
+		{Role: agent.ToolRole, Call: "a", Tool: "shot", Parts: []agent.Part{text("two:"), png, pdf}},
+		{Role: agent.ToolRole, Call: "b", Tool: "shot", Parts: []agent.Part{csv, film}, Failed: true},
+		{Role: agent.ToolRole, Call: "none", Tool: "shot", Parts: []agent.Part{text("late"), png}},
+	}}
+}
+
+// Images, PDFs and texts go to the service as such, also as results of tools; what it does not take is named.
+func TestRequestWithParts(t *testing.T) {
+	_, body := sent(t, anthropic.Config{}, shown())
+	golden(t, "request_parts.json", body)
 }

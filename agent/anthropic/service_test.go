@@ -116,7 +116,7 @@ func says(s string) []string {
 	return []string{started, textBlock(0), ping, text(0, s), end(0), because("end_turn"), stopped}
 }
 
-var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Text: "hello"}}}
+var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
 
 // heard collects deltas.
 type heard struct{ text, reasoning []string }
@@ -139,7 +139,7 @@ func ask(t *testing.T, model *anthropic.Model) (agent.Response, heard) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(h.text, ""), response.Message.Text; got != want {
+	if got, want := strings.Join(h.text, ""), response.Message.Text(); got != want {
 		t.Errorf("the deltas say %q, and the message %q", got, want)
 	}
 	return response, h

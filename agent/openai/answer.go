@@ -189,9 +189,7 @@ func (a *answer) think(piece []byte) error {
 
 func (a *answer) emit(text, reasoning string) error {
 	a.said.WriteString(text)
-	if a.keepReasoning {
-		a.thought.WriteString(reasoning)
-	}
+	a.thought.WriteString(reasoning)
 	if text == "" && reasoning == "" {
 		return nil
 	}
@@ -255,7 +253,11 @@ func (a *answer) response() (agent.Response, error) {
 	if err := a.emit(a.text.End(), ""); err != nil {
 		return agent.Response{}, err
 	}
-	message := agent.Message{Role: agent.Assistant, Text: a.said.String()}
+	message := agent.Message{Role: agent.Assistant, Parts: agent.Text(a.said.String())}
+	if a.thought.Len() > 0 {
+		thoughts := agent.Part{Type: agent.PartReasoning, Text: a.thought.String()}
+		message.Parts = append([]agent.Part{thoughts}, message.Parts...)
+	}
 	ids := map[string]bool{}
 	for i, c := range a.calls {
 		if c.name == "" {
@@ -269,7 +271,7 @@ func (a *answer) response() (agent.Response, error) {
 		message.Calls = append(message.Calls,
 			agent.ToolCall{ID: c.id, Name: c.name, Arguments: wire.Arguments(c.arguments.String())})
 	}
-	if a.thought.Len() > 0 {
+	if a.keepReasoning && a.thought.Len() > 0 {
 		kept, err := json.Marshal(
 			private{&thought{Field: cmp.Or(a.thoughtField, fieldReasoningContent), Text: a.thought.String()}})
 		if err != nil {

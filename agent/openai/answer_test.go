@@ -22,7 +22,7 @@ func TestTextIsStreamed(t *testing.T) {
 	))
 	response, h := ask(t, model)
 	want := agent.Response{
-		Message: agent.Message{Role: agent.Assistant, Text: "Hello, wörld"},
+		Message: agent.Message{Role: agent.Assistant, Parts: agent.Text("Hello, wörld")},
 		Stop:    agent.StopEnd,
 		Usage:   agent.Usage{Input: 20, Output: 9, CacheRead: 8, CacheWrite: 3, Reasoning: 4},
 		Model:   "test-model-2026", ID: "chatcmpl-1",
@@ -117,8 +117,8 @@ func TestReasonToStop(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			response, _ := ask(t,
 				serve(t, openai.Config{}, events(chunk(tt.delta, "null"), chunk(`{}`, tt.finish), done)))
-			if response.Stop != tt.want || response.Message.Text != tt.text {
-				t.Errorf("it stopped by %q with %q, want %q with %q", response.Stop, response.Message.Text, tt.want,
+			if response.Stop != tt.want || response.Message.Text() != tt.text {
+				t.Errorf("it stopped by %q with %q, want %q with %q", response.Stop, response.Message.Text(), tt.want,
 					tt.text)
 			}
 		})
@@ -145,8 +145,11 @@ func TestReasoningOfCompatibleServices(t *testing.T) {
 			for _, keep := range []bool{false, true} {
 				response, h := ask(t, serve(t, openai.Config{ReturnReasoning: keep},
 					events(append(tt.events, chunk(`{}`, "stop"), done)...)))
-				if got := strings.Join(h.reasoning, ""); got != "Hm, so" || response.Message.Text != "Yes" {
-					t.Errorf("it thinks %q and says %q", got, response.Message.Text)
+				if got := strings.Join(h.reasoning, ""); got != "Hm, so" || response.Message.Text() != "Yes" {
+					t.Errorf("it thinks %q and says %q", got, response.Message.Text())
+				}
+				if got := response.Message.Parts[0]; got.Type != agent.PartReasoning || got.Text != "Hm, so" {
+					t.Errorf("the message has the part %+v", got)
 				}
 				if want := map[bool]string{true: tt.kept}[keep]; string(response.Message.Private) != want {
 					t.Errorf("it keeps %s, want %s", response.Message.Private, want)
@@ -222,8 +225,8 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		})
-		if response, _ := ask(t, model); response.Message.Text != "Grüße, 世界 😀" {
-			t.Errorf("the text is %q", response.Message.Text)
+		if response, _ := ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
+			t.Errorf("the text is %q", response.Message.Text())
 		}
 	})
 }
@@ -257,8 +260,8 @@ func TestOddStreamsThatAreWhole(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, _ := ask(t, serve(t, openai.Config{}, answer)); response.Message.Text != "x" {
-				t.Errorf("the text is %q, want x", response.Message.Text)
+			if response, _ := ask(t, serve(t, openai.Config{}, answer)); response.Message.Text() != "x" {
+				t.Errorf("the text is %q, want x", response.Message.Text())
 			}
 		})
 	}
@@ -283,8 +286,8 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := strings.Join(h.text, ""); got != response.Message.Text {
-			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text)
+		if got := strings.Join(h.text, ""); got != response.Message.Text() {
+			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text())
 		}
 		if response.Stop == "" {
 			t.Fatal("no reason to stop")
@@ -307,8 +310,8 @@ func TestOneModelServesManyRuns(t *testing.T) {
 	for range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			if response, _ := ask(t, model); response.Message.Text != "x" {
-				t.Errorf("the text is %q", response.Message.Text)
+			if response, _ := ask(t, model); response.Message.Text() != "x" {
+				t.Errorf("the text is %q", response.Message.Text())
 			}
 		})
 	}

@@ -13,12 +13,17 @@
 // get a failed one, and results follow their calls at once, because services refuse anything else. Who said a message
 // ([agent.Message.From]) is not sent.
 //
+// Images (PNG, JPEG, GIF, WebP) are data URLs, PDFs are file parts, and files of text are texts with their name. Those
+// that tools answer are in a message of the user behind the results, because this API takes only texts of tools. In
+// the place of other files, and of images in answers, is a text that names them. A message that is only text is sent
+// as a string. Reasoning is not sent, unless Config.ReturnReasoning says so.
+//
 // # What comes back
 //
 // Usage is what the service reports last. It is zero if the service reports none, so that a budget of tokens counts
 // nothing then. Output contains reasoning, also of services that count it apart. Arguments of tool calls are always
 // valid JSON: "" becomes {}, and text that is not JSON becomes a JSON string. A refusal is text, and the reason to
-// stop is [agent.StopRefusal].
+// stop is [agent.StopRefusal]. What a service tells of the model's reasoning is the message's first part.
 //
 // # When it fails
 //

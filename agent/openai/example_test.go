@@ -22,7 +22,7 @@ func ExampleNew() {
 	}
 	request := agent.Request{
 		System:   "Greet politely.",
-		Messages: []agent.Message{{Role: agent.User, Text: "Say hello."}},
+		Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("Say hello.")}},
 	}
 	response, err := model.Generate(context.Background(), request, func(d agent.Delta) error {
 		fmt.Printf("%q\n", d.Text)
@@ -31,7 +31,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(response.Message.Text, response.Stop)
+	fmt.Println(response.Message.Text(), response.Stop)
 	// Output:
 	// "Hello, "
 	// "world."

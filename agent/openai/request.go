@@ -50,28 +50,96 @@ func (m *Model) params(req agent.Request) (sdk.ChatCompletionNewParams, error) {
 
 // turn is an answer, the results of its calls, and what the user said.
 func (m *Model) turn(t wire.Turn) (messages []sdk.ChatCompletionMessageParamUnion) {
-	if t.Answer != nil && (strings.TrimSpace(t.Answer.Text) != "" || len(t.Answer.Calls) > 0) {
-		messages = append(messages, sdk.ChatCompletionMessageParamUnion{OfAssistant: m.assistant(t.Answer)})
+	if t.Answer != nil {
+		if text := answered(t.Answer); strings.TrimSpace(text) != "" || len(t.Answer.Calls) > 0 {
+			messages = append(messages, sdk.ChatCompletionMessageParamUnion{OfAssistant: m.assistant(t.Answer, text)})
+		}
 	}
+	var shown []agent.Part // by tools: only the user can show what is no text
 	for _, r := range t.Results {
-		text := r.Text
+		text, more := result(r)
 		if r.Failed {
 			text = "Error: " + text // this API has no other mark
 		}
 		messages = append(messages, sdk.ToolMessage(text, r.Call))
+		shown = append(shown, more...)
 	}
-	for _, text := range t.Said {
-		messages = append(messages, sdk.UserMessage(text))
+	if len(shown) > 0 {
+		messages = append(messages, said(shown))
+	}
+	for _, parts := range t.Said {
+		messages = append(messages, said(parts))
 	}
 	return messages
 }
 
+// answered is the text of an answer. The service takes nothing else back.
+func answered(answer *agent.Message) string {
+	text := answer.Text()
+	for _, p := range answer.Parts {
+		if p.Type == agent.PartImage || p.Type == agent.PartFile {
+			text += wire.Left(p, wire.NotTaken)
+		}
+	}
+	return text
+}
+
+// result is the text of a tool's result, and the images and files that go into a message of the user behind it.
+func result(r agent.Message) (text string, shown []agent.Part) {
+	var texts []string
+	for _, p := range r.Parts {
+		switch wire.KindOf(p) {
+		case wire.Plain:
+			texts = append(texts, wire.PlainText(p))
+		case wire.Image, wire.PDF:
+			texts = append(texts, wire.Left(p, "shown in the message after the results"))
+			if len(shown) == 0 {
+				shown = agent.Text("Shown by the tool " + r.Tool + ":")
+			}
+			shown = append(shown, p)
+		default:
+			texts = append(texts, wire.Left(p, wire.NotTaken))
+		}
+	}
+	return strings.Join(texts, "\n"), shown
+}
+
+// said is a message of the user: a string if it is all text, which all services take.
+func said(parts []agent.Part) sdk.ChatCompletionMessageParamUnion {
+	var texts []string
+	var content []sdk.ChatCompletionContentPartUnionParam
+	for _, p := range parts {
+		switch wire.KindOf(p) {
+		case wire.Image:
+			content = append(content,
+				sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: dataURL(p)}))
+			continue
+		case wire.PDF:
+			content = append(content, sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
+				FileData: sdk.String(dataURL(p)), Filename: sdk.String(cmp.Or(p.Name, "file.pdf"))}))
+			continue
+		case wire.Plain:
+			texts = append(texts, wire.PlainText(p))
+		default:
+			texts = append(texts, wire.Left(p, wire.NotTaken))
+		}
+		content = append(content, sdk.TextContentPart(texts[len(texts)-1]))
+	}
+	if len(texts) == len(content) {
+		return sdk.UserMessage(strings.Join(texts, "\n"))
+	}
+	return sdk.UserMessage(content)
+}
+
+// dataURL has the bytes of a part in it.
+func dataURL(p agent.Part) string { return "data:" + wire.Media(p) + ";base64," + wire.Base64(p) }
+
 // assistant is an answer of the model.
-func (m *Model) assistant(answer *agent.Message) *sdk.ChatCompletionAssistantMessageParam {
+func (m *Model) assistant(answer *agent.Message, text string) *sdk.ChatCompletionAssistantMessageParam {
 	var param sdk.ChatCompletionAssistantMessageParam
 	extra := map[string]any{}
-	if answer.Text != "" {
-		param.Content.OfString = sdk.String(answer.Text)
+	if text != "" {
+		param.Content.OfString = sdk.String(text)
 	} else {
 		extra["content"] = nil // some services demand the field
 	}

@@ -72,22 +72,22 @@ func conversation() agent.Request {
 		},
 		MaxTokens: 500,
 		Messages: []agent.Message{
-			{Role: agent.User, Text: "Weather?", From: "alice"},
+			{Role: agent.User, Parts: agent.Text("Weather?"), From: "alice"},
 			{Role: agent.Assistant},
-			{Role: agent.Assistant, Text: "I look.", Calls: []agent.ToolCall{
+			{Role: agent.Assistant, Parts: agent.Text("I look."), Calls: []agent.ToolCall{
 				{ID: "call_a", Name: "weather", Arguments: json.RawMessage(`{"city":"Köln & <Bonn>"}`)},
 				{ID: "call_b", Name: "now"},
 				{ID: strings.Repeat("long", 20), Name: "now", Arguments: json.RawMessage(`[1]`)},
 				{ID: "call_d", Name: "no such tool!", Arguments: json.RawMessage(`"{\"a"`)},
 			}, Private: json.RawMessage(`{"openai_reasoning":{"field":"reasoning_content","text":"Hm"}}`)},
-			{Role: agent.ToolRole, Call: "call_b", Tool: "now", Text: "12:00"},
-			{Role: agent.User, Text: "Hurry."},
-			{Role: agent.ToolRole, Call: "call_a", Tool: "weather", Text: "no such city", Failed: true},
-			{Role: agent.ToolRole, Call: strings.Repeat("long", 20), Tool: "now", Text: ""},
-			{Role: agent.User, Text: " "},
+			{Role: agent.ToolRole, Call: "call_b", Tool: "now", Parts: agent.Text("12:00")},
+			{Role: agent.User, Parts: agent.Text("Hurry.")},
+			{Role: agent.ToolRole, Call: "call_a", Tool: "weather", Parts: agent.Text("no such city"), Failed: true},
+			{Role: agent.ToolRole, Call: strings.Repeat("long", 20), Tool: "now", Parts: agent.Text("")},
+			{Role: agent.User, Parts: agent.Text(" ")},
 			{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "call_e", Name: "now",
 				Arguments: json.RawMessage(`{}`)}}, Private: json.RawMessage(`{"anthropic":{"blocks":[]}}`)},
-			{Role: agent.ToolRole, Call: "call_e", Tool: "now", Text: "12:01"},
+			{Role: agent.ToolRole, Call: "call_e", Tool: "now", Parts: agent.Text("12:01")},
 		},
 	}
 }
@@ -125,8 +125,8 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 	model := serve(t, openai.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
 	for name, messages := range map[string][]agent.Message{
 		"empty":           nil,
-		"an unknown role": {{Role: "developer", Text: "x"}},
-		"answered":        {{Role: agent.User, Text: "x"}, {Role: agent.Assistant, Text: "y"}},
+		"an unknown role": {{Role: "developer", Parts: agent.Text("x")}},
+		"answered":        {question.Messages[0], {Role: agent.Assistant, Parts: agent.Text("y")}},
 	} {
 		_, err := model.Generate(t.Context(), agent.Request{Messages: messages}, func(agent.Delta) error { return nil })
 		if err == nil {
@@ -146,4 +146,30 @@ func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
 	if _, err := openai.New(openai.Config{Model: "m"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// shown is a conversation with images and files in every place.
+func shown() agent.Request {
+	png := agent.Part{Type: agent.PartImage, Media: "image/png", Data: []byte("png"), Blob: "sha256:1", Size: 3}
+	pdf := agent.Part{Type: agent.PartFile, Media: "application/pdf", Name: "terms.pdf", Data: []byte("pdf")}
+	csv := agent.Part{Type: agent.PartFile, Media: "text/csv; charset=utf-8", Name: "a.csv", Data: []byte("a,b\xff")}
+	film := agent.Part{Type: agent.PartFile, Media: "video/mp4", Name: "b.mp4", Data: []byte("mp4")}
+	text := func(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
+	hm := agent.Part{Type: agent.PartReasoning, Text: "hm"}
+	return agent.Request{Messages: []agent.Message{
+		{Role: agent.User, Parts: []agent.Part{text("Look:"), png, text(" "), pdf, film}},
+		{Role: agent.User, Parts: []agent.Part{text("And:"), csv}},
+		{Role: agent.Assistant, Parts: []agent.Part{hm}},
+		{Role: agent.Assistant, Parts: []agent.Part{hm, text("I drew"), png}, Calls: []agent.ToolCall{
+			{ID: "a", Name: "shot"}, {ID: "b", Name: "shot"}}},
+		{Role: agent.ToolRole, Call: "a", Tool: "shot", Parts: []agent.Part{text("two:"), png, pdf}},
+		{Role: agent.ToolRole, Call: "b", Tool: "shot", Parts: []agent.Part{csv, film}, Failed: true},
+		{Role: agent.ToolRole, Call: "none", Tool: "shot", Parts: []agent.Part{text("late"), png}},
+	}}
+}
+
+// Images and PDFs go to the service as such, those of tools in a message of the user; what it does not take is named.
+func TestRequestWithParts(t *testing.T) {
+	_, body := sent(t, openai.Config{}, shown())
+	golden(t, "request_parts.json", body)
 }

@@ -79,7 +79,7 @@ func text(s string) string { return chunk(fmt.Sprintf(`{"content":%q}`, s), "nul
 
 const done = "[DONE]"
 
-var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Text: "hello"}}}
+var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
 
 // heard collects deltas.
 type heard struct{ text, reasoning []string }
@@ -102,7 +102,7 @@ func ask(t *testing.T, model *openai.Model) (agent.Response, heard) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(h.text, ""), response.Message.Text; got != want {
+	if got, want := strings.Join(h.text, ""), response.Message.Text(); got != want {
 		t.Errorf("the deltas say %q, and the message %q", got, want)
 	}
 	return response, h

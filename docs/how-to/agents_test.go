@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -119,7 +121,7 @@ func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w i
 			if err := json.Unmarshal(event.Frame.Payload, &m); err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "\n[%s] %s\n", m.Role, m.Text)
+			fmt.Fprintf(w, "\n[%s] %s\n", m.Role, m.Text())
 		}
 	}
 	return nil
@@ -172,6 +174,53 @@ func (c *Talker) Endless(ctx context.Context, t *handler.Task, in Dialogue) (str
 	return result.Text, err
 }
 
+// Address is where a page is.
+type Address struct {
+	URL string `json:"url"`
+}
+
+func browse(context.Context, string) ([]byte, error) { return make([]byte, 5000), nil }
+
+var screenshot = agent.NewTool("screenshot", "Shows the page of an address.",
+	func(ctx context.Context, in Address) ([]agent.Part, error) {
+		png, err := browse(ctx, in.URL)
+		return []agent.Part{{Type: agent.PartText, Text: in.URL}, {Type: agent.PartImage, Data: png}}, err
+	})
+
+// Viewer looks at pages.
+type Viewer struct {
+	Model agent.Model
+	Blobs blob.Store // blob.Folder("/mnt/shared/blobs"), or s3.New of module blob/s3
+}
+
+func (v *Viewer) Handle(ctx context.Context, t *handler.Task, question string) (agent.Result, error) {
+	return agent.Run(ctx, t, agent.Config{
+		Model:   v.Model,
+		Tools:   []agent.Tool{screenshot},
+		Blobs:   v.Blobs,
+		Mailbox: "user",
+		Prompt:  question,
+	})
+}
+
+var Look = handler.Define[string, agent.Result]("look")
+
+// attach sends a picture to a conversation. Its bytes go to the store, and the message has the reference.
+func attach(ctx context.Context, c *client.Client, blobs blob.Store, id flowfabric.ExecutionID, png []byte) error {
+	ref, err := blobs.Put(ctx, png)
+	if err != nil {
+		return err
+	}
+	_, err = c.Execution(id).Send(ctx, "user", agent.Message{Parts: []agent.Part{
+		{Type: agent.PartText, Text: "What is this?"},
+		{Type: agent.PartImage, Media: "image/png", Blob: ref, Size: int64(len(png))},
+	}}, flowfabric.By("anna"))
+	return err
+}
+
+var Archive = handler.Define[agent.Result, string]("archive",
+	handler.WithCodec(handler.Offloaded(handler.JSON, blob.Folder("/mnt/shared/blobs"), 64<<10)))
+
 // canned is a model that searches, pays back, and ends.
 func canned(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
 	calls := []agent.ToolCall{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"topic":"tides"}`)},
@@ -181,8 +230,9 @@ func canned(ctx context.Context, req agent.Request, delta func(agent.Delta) erro
 		r.Message.Calls = calls
 		return r, nil
 	}
-	r.Message.Text = "done with " + req.Messages[len(req.Messages)-1].Text
-	return r, delta(agent.Delta{Text: r.Message.Text})
+	text := "done with " + req.Messages[len(req.Messages)-1].Text()
+	r.Message.Parts = agent.Text(text)
+	return r, delta(agent.Delta{Text: text})
 }
 
 func TestAgents(t *testing.T) {
@@ -247,5 +297,46 @@ func TestTalks(t *testing.T) {
 	must(t, err)
 	if !strings.HasPrefix(text, "I had to stop: ") {
 		t.Error(text)
+	}
+}
+
+// What a user attaches and what a tool shows reaches the model, and the result has references.
+func TestImages(t *testing.T) {
+	blobs := blob.Folder(t.TempDir())
+	var ctx context.Context
+	var c *client.Client
+	ids := make(chan flowfabric.ExecutionID, 1)
+	var seen []int
+	model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+		_ func(agent.Delta) error) (agent.Response, error) {
+		if len(req.Messages) == 1 {
+			call := agent.ToolCall{ID: "1", Name: "screenshot", Arguments: json.RawMessage(`{"url":"x"}`)}
+			return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}},
+				attach(ctx, c, blobs, <-ids, make([]byte, 7000))
+		}
+		for _, m := range req.Messages {
+			for _, p := range m.Parts {
+				if p.Type == agent.PartImage {
+					seen = append(seen, len(p.Data))
+				}
+			}
+		}
+		return agent.Response{Message: agent.Message{Parts: agent.Text("seen")}}, nil
+	})
+	ctx, c = start(t, runtime.Config{}, handler.Bind(Look, (&Viewer{model, blobs}).Handle))
+	h, err := client.Submit(ctx, c, Look, "look")
+	must(t, err)
+	ids <- h.ID()
+	r, err := h.Result(ctx)
+	must(t, err)
+	if !slices.Equal(seen, []int{5000, 7000}) {
+		t.Errorf("the model saw images of %v bytes", seen)
+	}
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			if len(p.Data) > 0 {
+				t.Errorf("a message of role %s has %d bytes", m.Role, len(p.Data))
+			}
+		}
 	}
 }

@@ -69,7 +69,7 @@ func TestConversationSurvives(t *testing.T) {
 		s.env.Sleep(2 * time.Second)
 		s.env.Kill()
 		s.asks(mailbox)
-		if text := s.heard().Text; text != story("the sea", 0) {
+		if text := s.heard().Text(); text != story("the sea", 0) {
 			s.Errorf("%q", text)
 		}
 		s.say("search whales and publish it")
@@ -77,7 +77,7 @@ func TestConversationSurvives(t *testing.T) {
 		s.env.Kill()
 		s.talk.Answer(fftest.Approve("approve 3.1 publish", suspend.Answer{Choice: "approve"}))
 		s.asks(mailbox)
-		if text := s.heard().Text; !strings.HasPrefix(text, "It is published as /published/") {
+		if text := s.heard().Text(); !strings.HasPrefix(text, "It is published as /published/") {
 			s.Errorf("%q", text)
 		}
 	})
@@ -94,7 +94,7 @@ func TestConversationWaitsForItsBudget(t *testing.T) {
 		before := s.heard()
 		s.say("Tell me about the sea")
 		s.asks("budget 3.1")
-		if now := s.heard(); now.Text != before.Text {
+		if now := s.heard(); now.Text() != before.Text() {
 			s.Errorf("%+v was recorded", now)
 		}
 		s.talk.Answer(fftest.Approve("budget 3.1", suspend.Answer{Choice: allowMore})) // and nobody raises it
@@ -110,7 +110,7 @@ func TestConversationWaitsForItsBudget(t *testing.T) {
 		}
 		s.talk.Answer(fftest.Approve("budget 3.2", suspend.Answer{Choice: allowMore}))
 		s.asks(mailbox)
-		if text := s.heard().Text; text != story("the sea", 4) {
+		if text := s.heard().Text(); text != story("the sea", 4) {
 			s.Errorf("%q", text)
 		}
 		s.say("Tell me about the sea")

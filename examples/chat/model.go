@@ -30,8 +30,9 @@ func (m builtIn) Generate(ctx context.Context, req agent.Request,
 	out := agent.Response{Model: "small built-in model", Stop: agent.StopEnd,
 		Usage: agent.Usage{Input: tokens(req.System)}}
 	for _, message := range req.Messages {
-		out.Usage.Input += tokens(message.Text)
+		out.Usage.Input += tokens(message.Text())
 	}
+	said := ""
 	for _, word := range pieces(text) {
 		if req.MaxTokens > 0 && out.Usage.Output+tokens(word) > req.MaxTokens {
 			out.Stop, calls = agent.StopLength, nil
@@ -43,9 +44,10 @@ func (m builtIn) Generate(ctx context.Context, req agent.Request,
 		if err := delta(agent.Delta{Text: word}); err != nil {
 			return agent.Response{}, err
 		}
-		out.Message.Text += word
+		said += word
 		out.Usage.Output += tokens(word)
 	}
+	out.Message.Parts = agent.Text(said)
 	for i, c := range calls {
 		c.ID = fmt.Sprintf("call-%d-%d", len(req.Messages), i+1)
 		out.Message.Calls = append(out.Message.Calls, c)
@@ -106,7 +108,7 @@ func said(messages []agent.Message) string {
 	var lines []string
 	for _, m := range messages {
 		if m.Role == agent.User {
-			lines = append(lines, m.Text)
+			lines = append(lines, m.Text())
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -172,16 +174,16 @@ func outcome(c agent.ToolCall, result agent.Message) string {
 	_ = json.Unmarshal(c.Arguments, &args)
 	switch {
 	case result.Failed && c.Name == "publish":
-		return "I did not publish it: " + strings.TrimPrefix(result.Text, "the call was not made: ") + "."
+		return "I did not publish it: " + strings.TrimPrefix(result.Text(), "the call was not made: ") + "."
 	case result.Failed:
-		return "The tool " + c.Name + " failed: " + result.Text + "."
+		return "The tool " + c.Name + " failed: " + result.Text() + "."
 	case c.Name == "calculator":
-		return args.Expression + " = " + result.Text + "."
+		return args.Expression + " = " + result.Text() + "."
 	case c.Name == "publish":
-		return "It is " + result.Text + ", thank you."
+		return "It is " + result.Text() + ", thank you."
 	}
 	var found Found
-	if err := json.Unmarshal([]byte(result.Text), &found); err != nil || len(found.Passages) == 0 {
+	if err := json.Unmarshal([]byte(result.Text()), &found); err != nil || len(found.Passages) == 0 {
 		return "Nothing in the books has “" + args.Query + "”."
 	}
 	best := found.Passages[0]
@@ -192,8 +194,8 @@ func outcome(c agent.ToolCall, result agent.Message) string {
 // lastAnswer is what the model said last.
 func lastAnswer(messages []agent.Message) string {
 	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == agent.Assistant && messages[i].Text != "" {
-			return messages[i].Text
+		if messages[i].Role == agent.Assistant && messages[i].Text() != "" {
+			return messages[i].Text()
 		}
 	}
 	return "There is no answer yet."

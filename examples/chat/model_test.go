@@ -21,7 +21,7 @@ func TestWishes(t *testing.T) {
 		"":                             "",
 		"Tell me about 3 ships":        "",
 	} {
-		_, calls := reply([]agent.Message{{Role: agent.Assistant, Text: "before"}, {Role: agent.User, Text: text}})
+		_, calls := reply([]agent.Message{{Role: agent.Assistant, Parts: agent.Text("before")}, asks(text)})
 		var got []string
 		for _, c := range calls {
 			got = append(got, c.Name+string(c.Arguments))
@@ -34,11 +34,11 @@ func TestWishes(t *testing.T) {
 
 // Without tools it says what it is, or tells what is in the books.
 func TestAnswersWithoutTools(t *testing.T) {
-	if text, _ := reply([]agent.Message{{Role: agent.User, Text: "hello"}}); !strings.HasPrefix(text, honest) {
+	if text, _ := reply([]agent.Message{asks("hello")}); !strings.HasPrefix(text, honest) {
 		t.Error(text)
 	}
 	for _, about := range []string{"the sea", "qqqqq"} {
-		if text, calls := reply([]agent.Message{{Role: agent.User, Text: "Tell me about " + about}}); len(text) < 300 ||
+		if text, calls := reply([]agent.Message{asks("Tell me about " + about)}); len(text) < 300 ||
 			calls != nil {
 			t.Errorf("%s: %q %v", about, text, calls)
 		}
@@ -51,7 +51,7 @@ func TestGenerate(t *testing.T) {
 	generate := func(limit int64) (agent.Response, string) {
 		var streamed strings.Builder
 		r, err := builtIn{}.Generate(t.Context(), agent.Request{
-			Messages: []agent.Message{{Role: agent.User, Text: "Tell me about the sea"}}, MaxTokens: limit},
+			Messages: []agent.Message{asks("Tell me about the sea")}, MaxTokens: limit},
 			func(d agent.Delta) error { streamed.WriteString(d.Text); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -60,12 +60,14 @@ func TestGenerate(t *testing.T) {
 	}
 	whole, streamed := generate(0)
 	again, _ := generate(0)
-	if whole.Message.Text != streamed || again.Message.Text != streamed || whole.Stop != agent.StopEnd ||
+	if whole.Message.Text() != streamed || again.Message.Text() != streamed || whole.Stop != agent.StopEnd ||
 		whole.Usage.Input == 0 {
-		t.Errorf("%+v\n%s\n%s", whole, streamed, again.Message.Text)
+		t.Errorf("%+v\n%s\n%s", whole, streamed, again.Message.Text())
 	}
 	if short, streamed := generate(20); short.Usage.Output > 20 || short.Stop != agent.StopLength ||
-		short.Message.Text != streamed || !strings.HasPrefix(whole.Message.Text, streamed) {
+		short.Message.Text() != streamed || !strings.HasPrefix(whole.Message.Text(), streamed) {
 		t.Errorf("%+v", short)
 	}
 }
+
+func asks(text string) agent.Message { return agent.Message{Role: agent.User, Parts: agent.Text(text)} }

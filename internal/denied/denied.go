@@ -51,6 +51,8 @@ var (
 	NoWaitpoint        = fault.Named("waitpoint_not_found")
 	NoSession          = fault.Named("session_not_found")
 	NoWorker           = fault.Named("worker_not_found")
+	NoBlob             = fault.Named("blob_not_found")
+	BlobDamaged        = fault.Named("blob_damaged")
 	NoStep             = fault.Named("step_not_found")
 	NoToken            = fault.Named("missing_token")
 	KidNotCurrent      = fault.Named("kid_not_current")

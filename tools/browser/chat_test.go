@@ -89,7 +89,7 @@ func (c *chat) recorded(id string) (out []line) {
 		c.Fatal(err)
 	}
 	for _, m := range r.Messages {
-		l := line{Role: string(m.Role), Text: m.Text, Failed: m.Failed}
+		l := line{Role: string(m.Role), Text: m.Text(), Failed: m.Failed}
 		for _, call := range m.Calls {
 			var arguments any
 			if err := json.Unmarshal(call.Arguments, &arguments); err != nil {

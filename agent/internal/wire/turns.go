@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/agent"
@@ -13,7 +14,7 @@ import (
 type Turn struct {
 	Answer  *agent.Message  // not empty, with ids and names of calls that the service accepts
 	Results []agent.Message // one for each call of the answer, in their order; Call is the id there
-	Said    []string        // by the user, none of them blank
+	Said    [][]agent.Part  // by the user, a message each, none of them blank, without reasoning
 }
 
 // notRun is the result of a call that has none, because services refuse such a conversation.
@@ -59,7 +60,7 @@ func Refuse(err error) error {
 }
 
 func blank(m agent.Message) bool {
-	return strings.TrimSpace(m.Text) == "" && len(m.Calls) == 0 && len(m.Private) == 0
+	return len(said(m.Parts)) == 0 && len(m.Calls) == 0 && len(m.Private) == 0
 }
 
 // call is a call without a result: the id that the conversation has for it, and its place among the results.
@@ -95,10 +96,12 @@ func (t *Turn) hear(m agent.Message, open []call) []call {
 				return append(open[:i:i], open[i+1:]...)
 			}
 		}
-		m.Text = fmt.Sprintf("Result of the tool %s: %s", Name(m.Tool), m.Text)
+		result := agent.Text(fmt.Sprintf("Result of the tool %s: %s", Name(m.Tool), m.Text()))
+		m.Parts = append(result, slices.DeleteFunc(slices.Clone(m.Parts),
+			func(p agent.Part) bool { return p.Type == agent.PartText })...)
 	}
-	if strings.TrimSpace(m.Text) != "" {
-		t.Said = append(t.Said, m.Text)
+	if parts := said(m.Parts); len(parts) > 0 {
+		t.Said = append(t.Said, parts)
 	}
 	return open
 }
@@ -108,8 +111,8 @@ func settle(turns []Turn, open []call) {
 	for _, c := range open {
 		t := turns[len(turns)-1]
 		asked := t.Answer.Calls[c.slot]
-		t.Results[c.slot] = agent.Message{Role: agent.ToolRole, Call: asked.ID, Tool: asked.Name, Text: notRun,
-			Failed: true}
+		t.Results[c.slot] = agent.Message{Role: agent.ToolRole, Call: asked.ID, Tool: asked.Name,
+			Parts: agent.Text(notRun), Failed: true}
 	}
 }
 

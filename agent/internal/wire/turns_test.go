@@ -40,19 +40,20 @@ func TestArgumentsAreAlwaysValid(t *testing.T) {
 
 func TestTurnsRepairTheOrder(t *testing.T) {
 	turns, err := wire.Turns([]agent.Message{
-		{Role: agent.User, Text: "go"},
+		{Role: agent.User, Parts: agent.Text("go")},
 		{Role: agent.Assistant}, // says nothing
-		{Role: agent.User, Text: " "},
+		{Role: agent.User, Parts: agent.Text(" ")},
 		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "a", Name: "one"}, {ID: "a", Name: "two"},
 			{ID: "", Name: "bad name"}, {ID: "d", Name: ""}}},
-		{Role: agent.User, Text: "hurry"},
-		{Role: agent.ToolRole, Call: "", Text: "3"},
-		{Role: agent.ToolRole, Call: "a", Text: "1"},
-		{Role: agent.ToolRole, Call: "a", Text: "2", Failed: true},
-		{Role: agent.ToolRole, Call: "a", Tool: "one", Text: "twice"},
+		{Role: agent.User, Parts: agent.Text("hurry")},
+		{Role: agent.ToolRole, Call: "", Parts: agent.Text("3")},
+		{Role: agent.ToolRole, Call: "a", Parts: agent.Text("1")},
+		{Role: agent.ToolRole, Call: "a", Parts: agent.Text("2"), Failed: true},
+		{Role: agent.ToolRole, Call: "a", Tool: "one", Parts: agent.Text("twice")},
 	}, func(id string) bool { return wire.Words(id, 40) })
 	must.No(t, err)
-	if len(turns) != 2 || turns[0].Answer != nil || !reflect.DeepEqual(turns[0].Said, []string{"go"}) {
+	if len(turns) != 2 || turns[0].Answer != nil || !reflect.DeepEqual(turns[0].Said,
+		[][]agent.Part{agent.Text("go")}) {
 		t.Fatalf("turns are %+v", turns)
 	}
 	var calls []string
@@ -64,7 +65,7 @@ func TestTurnsRepairTheOrder(t *testing.T) {
 	}
 	var results []string
 	for _, r := range turns[1].Results {
-		results = append(results, r.Call+" "+r.Text)
+		results = append(results, r.Call+" "+r.Text())
 	}
 	if want := []string{"a 1", "call1_1 2", "call1_2 3", "d The tool was not run."}; !reflect.DeepEqual(results, want) {
 		t.Errorf("results are %q, want %q", results, want)
@@ -72,18 +73,20 @@ func TestTurnsRepairTheOrder(t *testing.T) {
 	if !turns[1].Results[3].Failed {
 		t.Error("a call without a result has not failed")
 	}
-	if want := []string{"hurry", "Result of the tool one: twice"}; !reflect.DeepEqual(turns[1].Said, want) {
-		t.Errorf("the user said %q, want %q", turns[1].Said, want)
+	if want := [][]agent.Part{agent.Text("hurry"),
+		agent.Text("Result of the tool one: twice")}; !reflect.DeepEqual(turns[1].Said, want) {
+		t.Errorf("the user said %v, want %v", turns[1].Said, want)
 	}
 }
 
 func TestTurnsRefuseWhatNoServiceTakes(t *testing.T) {
 	valid := func(string) bool { return true }
 	for name, messages := range map[string][]agent.Message{
-		"nothing":          nil,
-		"blank":            {{Role: agent.User, Text: "\n"}},
-		"an unknown role":  {{Role: "system", Text: "x"}},
-		"no next question": {{Role: agent.User, Text: "x"}, {Role: agent.Assistant, Text: "y"}, {Role: agent.User}},
+		"nothing":         nil,
+		"blank":           {{Role: agent.User, Parts: agent.Text("\n")}},
+		"an unknown role": {{Role: "system", Parts: agent.Text("x")}},
+		"no next question": {{Role: agent.User, Parts: agent.Text("x")},
+			{Role: agent.Assistant, Parts: agent.Text("y")}, {Role: agent.User}},
 	} {
 		if turns, err := wire.Turns(messages, valid); err == nil {
 			t.Errorf("%s makes the turns %+v, want an error", name, turns)

@@ -48,23 +48,23 @@ export class Transcript {
         else open.reasoning += text ?? ""
       } else if (type === "message" && value?.role === "assistant") {
         if (!open) out.push(open = { role: "assistant", reasoning: "", calls: [] })
-        Object.assign(open, { text: value.text ?? "", open: false, calls: (value.calls ?? []).map(c => ({ ...c })) })
+        Object.assign(open, { text: said(value), open: false, calls: (value.calls ?? []).map(c => ({ ...c })) })
         for (const c of open.calls) calls.set(c.id, c)
         for (const b of out) b.loose = false
         open = null
       } else if (type === "message" && value?.role === "tool") {
         const call = calls.get(value.call)
-        if (call) Object.assign(call, { result: value.text ?? "", failed: !!value.failed })
+        if (call) Object.assign(call, { result: said(value), failed: !!value.failed })
       } else if (type === "message" && value?.role === "user") {
-        out.push({ role: "user", text: value.text ?? "", loose: true })
+        out.push({ role: "user", text: said(value), loose: true })
       }
     }
     return out
   }
 
   #push(entry) {
-    const said = entry.frame.type !== "message" || entry.frame.value?.role === "assistant"
-    if (said) this.#entries.push(...this.#carried.splice(0))
+    const known = entry.frame.type !== "message" || entry.frame.value?.role === "assistant"
+    if (known) this.#entries.push(...this.#carried.splice(0))
     this.#entries.push(entry)
   }
 
@@ -92,3 +92,6 @@ const died = "The worker died here."
 function told(dropped) {
   return dropped ? "What was recorded is kept; the unfinished answer is written again." : "Everything that was recorded is kept."
 }
+
+// said is what a message says: its texts, and names in the place of images and files.
+const said = message => (message.parts ?? []).map(p => p.type === "text" ? p.text ?? "" : p.type === "reasoning" ? "" : `[${p.type} ${p.name || p.media || ""}]`).join("")
