@@ -57,6 +57,10 @@ var (
 	// ErrWaitpointClosed: the signal, or the request for a new token, came too late.
 	ErrWaitpointClosed = define("waitpoint_closed", fault.Info, "the signal came too late: the waitpoint is closed")
 
+	// ErrEncrypted: what is stored is encrypted, and this process has no key for it, see client.Config.Cipher.
+	ErrEncrypted = define("encrypted", fault.Stop,
+		"what is stored is encrypted, and this process has no key for it: set FLOWFABRIC_CIPHER_KEYS")
+
 	// ErrPartitionFrozen: an operator froze the partition (admin.Admin.Freeze); it answers again after a thaw.
 	ErrPartitionFrozen = define("partition_frozen", fault.Retry, "the partition is frozen for maintenance")
 	// ErrProtocol: the store or the function library on the server has another protocol number than this application,

@@ -95,7 +95,7 @@ func TestLongFrames(t *testing.T) {
 
 // The transcript that was recorded is what the run returned, and can be read while the execution waits.
 func TestReadTranscript(t *testing.T) {
-	for name, codec := range map[string]handler.Codec{"": nil, "writer": handler.Encrypted(handler.JSON, rot{})} {
+	for name, codec := range map[string]handler.Codec{"": nil, "writer": coded{}} {
 		synctest.Test(t, func(t *testing.T) {
 			def := chat
 			if codec != nil {
@@ -139,14 +139,20 @@ func TestReadTranscript(t *testing.T) {
 	}
 }
 
-// rot is a cipher for tests.
-type rot struct{}
+// coded is a codec that the default one cannot read.
+type coded struct{}
 
-func (rot) Seal(plain []byte) ([]byte, error) {
-	return []byte("!" + base64.StdEncoding.EncodeToString(plain)), nil
+func (coded) Encode(v any) ([]byte, error) {
+	plain, err := handler.JSON.Encode(v)
+	return []byte("!" + base64.StdEncoding.EncodeToString(plain)), err
 }
-func (rot) Open(sealed []byte) ([]byte, error) {
-	return base64.StdEncoding.DecodeString(string(sealed[1:]))
+
+func (coded) Decode(data []byte, v any) error {
+	plain, err := base64.StdEncoding.DecodeString(string(data[1:]))
+	if err != nil {
+		return err
+	}
+	return handler.JSON.Decode(plain, v)
 }
 
 // However much the user has said before an answer, the answer can be recorded, and the model gets all of it.

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -64,6 +65,11 @@ type Config struct {
 	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string
+	// Cipher encrypts what is stored of inputs, results, steps, frames, messages, signals, summaries, questions and
+	// reasons, and decrypts what is read; SECURITY.md tells what stays readable. All processes of a store should have
+	// the same. What is stored in plain is still read. Default the keys in the environment variable
+	// FLOWFABRIC_CIPHER_KEYS, see flowfabric.CipherKeys; nothing is encrypted without them.
+	Cipher flowfabric.Cipher
 	// SubmitTimeout is how long a create call is repeated while it is not answered, unless the caller's context ends
 	// before; then the outcome is unknown ([UnknownOutcomeError]), or nothing was sent, if no connection could be
 	// made (flowfabric.ErrTransport). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
@@ -147,6 +153,7 @@ type Client struct {
 	tracer  *tracing.Tracer
 	submits *coalesce.Coalescer
 	waits   *hub
+	box     *sealed.Box // nil: nothing is encrypted
 	link    *link.Connection
 	end     context.CancelCauseFunc // ends waits and late batches
 	release []func()                // in the order they must run
@@ -166,6 +173,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: client: TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
+	if cfg.Cipher, err = sealed.Configured(cfg.Cipher); err != nil {
+		return nil, fmt.Errorf("%w: client: %w", flowfabric.ErrConfig, err)
+	}
 	url, release, err := inproc.Resolve(ctx, cfg.URL, cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -174,6 +184,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: cfg.ClientName,
 		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout, Partitions: cfg.Partitions,
 		CreateConfig: cfg.CreateConfig, Logger: cfg.Logger, OnCall: cfg.OnCall,
+		Box: sealed.New(cfg.Cipher),
 	})
 	if err != nil {
 		release()
@@ -189,6 +200,8 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 // newClient expects a config with its defaults filled in.
 func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, release ...func()) *Client {
 	life, end := context.WithCancelCause(context.Background())
+	box := sealed.New(cfg.Cipher)
+	cfg.Cipher = nil
 	c := &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
 		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
@@ -198,6 +211,7 @@ func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, re
 				return &UnknownOutcomeError{ID: id, Cause: cause}
 			}}),
 		waits: newHub(life, s),
+		box:   box,
 	}
 	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator,
 		SubmitTimeout: cfg.SubmitTimeout, Logger: cfg.Logger, Life: life, Closed: c.ended,

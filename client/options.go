@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -28,9 +29,10 @@ func Keys(key func(index int) flowfabric.Key) SubmitOption { return keysOption(k
 
 // submission is what the inputs of one call have in common.
 type submission struct {
-	coalesce.Submission            // of a single input, that which is sent
-	keyFor              keysOption // nil: they have no keys, or all have that of item
-	digest              bool       // make one although there is no key
+	coalesce.Submission             // of a single input, that which is sent
+	keyFor              keysOption  // nil: they have no keys, or all have that of item
+	box                 *sealed.Box // of the client
+	digest              bool        // make one although there is no key
 }
 
 // take takes over what options say.

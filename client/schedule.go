@@ -243,12 +243,22 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 				"%w: a schedule cannot submit a flow.Unsealed flow, which nobody seals; leave it out, or use flow.Growing",
 				flowfabric.ErrInvalidInput)
 		}
+		plain, err := plan.Encode()
+		if err != nil {
+			return nil, err
+		}
+		// The digest is of what is plain, and the plan is read by processes that have no key.
+		for i := range plan.Members {
+			if plan.Members[i].Payload, err = c.box.Seal(plan.Members[i].Payload); err != nil {
+				return nil, err
+			}
+		}
 		if s.input, err = plan.Encode(); err != nil {
 			return nil, err
 		}
 		s.definition.Spec, s.gates = spec, gatesOf(plan.Members)
 		q.Kind, q.Tags = plan.Kind, plan.Tags
-		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Start: q.Start, Digest: digestOf(s.input)}
+		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Start: q.Start, Digest: digestOf(plain)}
 		return s, nil
 	}}
 }
@@ -315,6 +325,7 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 		}
 		q := change(d, s.first, page)
 		q.Name, q.Definition, q.Input, q.Expected = name, text, s.input, s.expected
+		q.Parts = d.Item.Nodes > 0
 		if s.owned {
 			if q.Expected, err = mine(name, d.Owner, page); err != nil {
 				return fail(err)

@@ -138,7 +138,7 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	if err := def.Err(); err != nil {
 		return nil, err
 	}
-	s := &submission{Submission: coalesce.Submission{Item: engine.NewExecution{Start: def.Info()}}}
+	s := &submission{box: c.box, Submission: coalesce.Submission{Item: engine.NewExecution{Start: def.Info()}}}
 	s.Item.Namespace, s.Item.Creator = c.cfg.Namespace, c.cfg.Creator
 	if err := s.take(opts); err != nil {
 		return nil, err
@@ -171,6 +171,9 @@ func fill[In, Out any](sub *coalesce.Submission, common *submission, def *handle
 	}
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		item.Payload = bytes.Clone(item.Payload)
+	}
+	if item.Payload, err = common.box.Seal(item.Payload); err != nil {
+		return err
 	}
 	sub.Measure()
 	return nil

@@ -142,7 +142,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	if r.Steps, err = x.env.steps(x.ID(), stored); err != nil {
 		return nil, err
 	}
-	if r.Messages, err = received(stored); err != nil {
+	if r.Messages, err = x.received(stored); err != nil {
 		return nil, err
 	}
 	if r.Waits, err = x.waited(ctx, r.Snapshot, stored); err != nil {
@@ -176,7 +176,7 @@ func (w *Env) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step
 	var steps []Step
 	take := func(name string) {
 		if value, ok := stored[name]; ok {
-			steps = append(steps, Step{name, []byte(value)})
+			steps = append(steps, Step{name, w.client.Link().Engine.Box().Shown([]byte(value))})
 			delete(stored, name)
 		}
 	}

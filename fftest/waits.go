@@ -86,6 +86,7 @@ func (x *Execution[Out]) answers(ctx context.Context,
 			if err != nil {
 				return nil, "", err
 			}
+			engine.OpenResult(x.env.client.Link().Engine.Box(), &r)
 			all = append(all, r)
 		}
 	}
@@ -121,13 +122,14 @@ func compareWaits[Out any](base, r *Report[Out]) {
 func (w Wait) mailbox() bool { return engine.IsReceipt(w.Name) }
 
 // received are the messages of all recorded receipts, in the order of their numbers.
-func received(stored map[string]string) (all []suspend.Message, err error) {
+func (x *Execution[Out]) received(stored map[string]string) (all []suspend.Message, err error) {
 	for name, value := range stored {
 		if strings.HasPrefix(name, engine.StepReceipt) {
 			r, err := engine.DecodeReceipt([]byte(value))
 			if err != nil {
 				return nil, err
 			}
+			engine.OpenMessages(x.env.client.Link().Engine.Box(), r.Messages)
 			all = append(all, r.Messages...)
 		}
 	}

@@ -78,6 +78,11 @@ func (t *Task) wait(ctx context.Context, name string, cond suspend.Condition,
 		return suspend.Result{}, err
 	}
 	if answer != nil {
+		for _, s := range answer.Signals {
+			if err := t.readable(s.Payload); err != nil {
+				return *answer, fmt.Errorf("wait %s: signal %s: %w", name, s.Name, err)
+			}
+		}
 		return *answer, late(name, *answer)
 	}
 	if ctx.Err() != nil {

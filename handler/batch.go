@@ -135,7 +135,7 @@ func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Contex
 		defer t.rescue(ctx, &out)
 		t.bar(errInBatch)
 		item := &Item[In, Out]{Task: t, ctx: ctx}
-		if err := b.codec.Decode(t.Input(), &item.In); err != nil {
+		if err := t.decodeInput(b.codec, &item.In); err != nil {
 			return b.undecodable(ctx, t, err)
 		}
 		if refused, ok := g.join(item); ok {

@@ -49,7 +49,7 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 	b.run = func(ctx context.Context, t *Task) (out Outcome) {
 		defer t.rescue(ctx, &out)
 		var in In
-		if err := b.codec.Decode(t.Input(), &in); err != nil {
+		if err := t.decodeInput(b.codec, &in); err != nil {
 			return b.undecodable(ctx, t, err)
 		}
 		value, err := fn(ctx, t, in)
@@ -142,12 +142,11 @@ func (b Binding) complete(ctx context.Context, t *Task, value any) Outcome {
 		return Outcome{Kind: codes.OutcomeAbandon, Err: lost}
 	}
 	result, err := b.codec.Encode(value)
+	if err == nil {
+		result, err = t.cfg.Box.Seal(result)
+	}
 	if err != nil {
-		err = fmt.Errorf("encode result of kind %s: %w", b.info.Kind, err)
-		if !is[*cipherError](err) {
-			err = Permanent(err)
-		}
-		return Classify(ctx, t, err)
+		return Classify(ctx, t, final(fmt.Errorf("encode result of kind %s: %w", b.info.Kind, err)))
 	}
 	if len(result) > limits.MaxPayload {
 		return Classify(ctx, t, Permanent(fmt.Errorf("%w: result of kind %s has %d bytes, want at most %d",

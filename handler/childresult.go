@@ -61,7 +61,10 @@ func ChildResult[Out any](ctx context.Context, t *Task, child *flow.ChildNode[Ou
 	case err != nil:
 		return zero, fmt.Errorf("child %s of %s: %w", name, p.Wait, err)
 	}
-	value, err := p.Decode(raw)
+	var value Out
+	if raw, err = t.cfg.Box.Open(raw); err == nil {
+		value, err = p.Decode(raw)
+	}
 	if err != nil {
 		return zero, fmt.Errorf("child %s of %s: %w", name, p.Wait, undecodable(err))
 	}

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"encoding/json"
-	"fmt"
 
 	onepass "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -12,7 +11,8 @@ import (
 // Encode wrote, Decode must read for as long as executions are retained: a rolling deploy mixes both versions.
 //
 // An error of Decode on an input is a permanent failure of category extractor_payload_decode, since the same
-// bytes will not decode tomorrow.
+// bytes will not decode tomorrow. What a codec wrote is encrypted after it and decrypted before it, see the Cipher of
+// runtime.Config and client.Config.
 type Codec interface {
 	// Encode returns the bytes of v. The caller does not change them; they may share memory with v.
 	Encode(v any) ([]byte, error)
@@ -53,80 +53,3 @@ func (jsonCodec) Decode(data []byte, v any) error {
 	}
 	return json.Unmarshal(data, v) // whose errors applications know
 }
-
-// Cipher encrypts and authenticates what a codec wrote. It must be safe for concurrent use. Seal may answer other
-// bytes for the same plain text each time. Open must refuse what was not sealed by a key it knows, and should
-// know retired keys for as long as executions sealed with them are retained.
-//
-// An error of either is retried by policy, since a key service may be away; wrap it in [Permanent] if it is final.
-type Cipher interface {
-	Seal(plain []byte) ([]byte, error)
-	Open(sealed []byte) ([]byte, error)
-}
-
-// Encrypted seals what codec encodes, so that the store sees inputs, results and step values only as cipher text.
-// Frames, tags, names and error texts are not covered. The limits of 1 MiB and 256 KiB apply to the sealed bytes.
-//
-// Of [Offloaded] and Encrypted either may be inside: what is offloaded is always sealed.
-//
-// The digest of an input, which recognises repeated submissions, is a SHA-256 of the plain bytes: an input that
-// can be guessed can be confirmed by who reads the store. Add a random field to inputs where that matters.
-func Encrypted(codec Codec, cipher Cipher) Codec {
-	if o, ok := codec.(offloaded); ok {
-		o.codec = Encrypted(o.codec, cipher)
-		return o
-	}
-	return encrypted{codec, cipher}
-}
-
-type encrypted struct {
-	codec  Codec
-	cipher Cipher
-}
-
-func (e encrypted) Encode(v any) ([]byte, error) {
-	_, sealed, err := e.both(v)
-	return sealed, err
-}
-
-func (e encrypted) both(v any) (plain, sealed []byte, err error) {
-	plain, inner, err := encodeBoth(e.codec, v)
-	if err != nil {
-		return nil, nil, err
-	}
-	if sealed, err = e.cipher.Seal(inner); err != nil {
-		return nil, nil, &cipherError{"seal", err}
-	}
-	return plain, sealed, nil
-}
-
-func (e encrypted) Decode(data []byte, v any) error {
-	plain, err := e.cipher.Open(data)
-	if err != nil {
-		return &cipherError{"open", err}
-	}
-	return e.codec.Decode(plain, v)
-}
-
-// twofold is a codec around another one.
-type twofold interface {
-	both(v any) (plain, outer []byte, err error)
-}
-
-// encodeBoth returns what v is before and after all encryption and offloading.
-func encodeBoth(c Codec, v any) (plain, outer []byte, err error) {
-	if t, ok := c.(twofold); ok {
-		return t.both(v)
-	}
-	plain, err = c.Encode(v)
-	return plain, plain, err
-}
-
-// cipherError tells a key that is missing today, or a store that is away, from bytes that will never decode.
-type cipherError struct {
-	verb string
-	err  error
-}
-
-func (e *cipherError) Error() string { return fmt.Sprintf("%s payload: %v", e.verb, e.err) }
-func (e *cipherError) Unwrap() error { return e.err }

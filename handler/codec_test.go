@@ -3,10 +3,8 @@ package handler_test
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Every byte value survives, in both directions, untouched.
@@ -47,51 +47,42 @@ func TestJSONEmptyInput(t *testing.T) {
 	}
 }
 
-type gcm struct{ cipher.AEAD }
-
-func newGCM(t *testing.T) gcm {
+// boxOf is a box with one key.
+func boxOf(t *testing.T) *sealed.Box {
 	t.Helper()
-	block, err := aes.NewCipher(make([]byte, 32))
+	c, err := flowfabric.CipherKeys("k:" + strings.Repeat("ab", 32))
 	must.No(t, err)
-	aead, err := cipher.NewGCM(block)
-	must.No(t, err)
-	return gcm{aead}
+	return sealed.New(c)
 }
 
-func (g gcm) Seal(plain []byte) ([]byte, error) {
-	nonce := make([]byte, g.NonceSize())
-	_, _ = rand.Read(nonce)
-	return g.AEAD.Seal(nonce, nonce, plain, nil), nil
-}
-
-func (g gcm) Open(sealed []byte) ([]byte, error) {
-	if len(sealed) < g.NonceSize() {
-		return nil, handler.Permanent(errors.New("too short"))
-	}
-	return g.AEAD.Open(nil, sealed[:g.NonceSize()], sealed[g.NonceSize():], nil)
-}
-
+// What a handler stores is sealed before it leaves the handler, and an input that no engine could open is opened here.
 func TestEncrypted(t *testing.T) {
-	d := handler.Define[string, string]("secret", handler.WithCodec(handler.Encrypted(handler.JSON, newGCM(t))))
-	first, digest1, err1 := d.Encode("hunter2")
-	second, digest2, err2 := d.Encode("hunter2")
-	if err1 != nil || err2 != nil || bytes.Contains(first, []byte("hunter2")) || bytes.Equal(first, second) {
-		t.Fatalf("not sealed: %q, %v, %v", first, err1, err2)
-	}
-	_, plainDigest, _ := handler.Define[string, string]("secret").Encode("hunter2")
-	if digest1 != digest2 || digest1 != plainDigest || len(digest1) != 32 {
-		t.Fatalf("digests %q, %q and unencrypted %q, want one of 32 digits", digest1, digest2, plainDigest)
-	}
+	d, box := handler.Define[string, string]("secret"), boxOf(t)
+	plain, _, err := d.Encode("hunter2")
+	must.No(t, err)
+	input, err := box.Seal(plain)
+	must.No(t, err)
 	steps := &recorder{}
-	task := newTask(tasks.Config{Claim: &engine.Claim{Input: first}, Steps: steps})
+	task := newTask(tasks.Config{Claim: &engine.Claim{Input: input}, Steps: steps, Box: box})
 	out := handler.Bind(d, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 		return handler.Step(ctx, t, "upper", func(context.Context) (string, error) { return in + "!", nil })
 	}).Run(context.Background(), task)
-	if got, err := d.Decode(out.Result); err != nil || got != "hunter2!" {
+	if _, err := d.Decode(out.Result); !errors.Is(err, flowfabric.ErrEncrypted) {
+		t.Errorf("decoding what is encrypted: %v", err)
+	}
+	result, err := box.Open(out.Result)
+	must.No(t, err)
+	if got, err := d.Decode(result); err != nil || got != "hunter2!" {
 		t.Fatalf("got %q, %v (%+v)", got, err, out)
 	}
-	if sealed := steps.values["upper"]; len(sealed) == 0 || bytes.Contains(sealed, []byte("hunter2")) {
-		t.Fatalf("the step was recorded as %q", sealed)
+	if step := steps.values["upper"]; !sealed.Is(step) || bytes.Contains(step, []byte("hunter2")) {
+		t.Fatalf("the step was recorded as %q", step)
+	}
+	again := newTask(tasks.Config{Claim: &engine.Claim{Input: input, Steps: steps.values}, Box: box})
+	if out := handler.Bind(d, func(ctx context.Context, t *handler.Task, in string) (string, error) {
+		return handler.Step(ctx, t, "upper", func(context.Context) (string, error) { return "", errors.New("again") })
+	}).Run(context.Background(), again); out.Kind != codes.OutcomeComplete {
+		t.Errorf("the recorded step: %+v", out)
 	}
 }
 
@@ -102,28 +93,56 @@ func (f failingCipher) Open(p []byte) ([]byte, error) { return p, f.open }
 
 // A key service that is away must not fill the dead letters; bytes that will never decode must not be retried.
 func TestCipherFailures(t *testing.T) {
-	away := errors.New("key service away")
+	away, keys := errors.New("key service away"), boxOf(t)
+	good, err := keys.Seal([]byte(`"x"`))
+	must.No(t, err)
+	half, _ := sealed.New(failingCipher{}).Seal([]byte("{"))
 	for _, tc := range []struct {
 		name      string
-		cipher    failingCipher
-		input     string
+		box       *sealed.Box
+		input     []byte
 		category  string
 		permanent bool
 	}{
-		{"open, may pass", failingCipher{open: away}, `"x"`, causes.Decode, false},
-		{"open, final", failingCipher{open: handler.Permanent(away)}, `"x"`, causes.Decode, true},
-		{"opened, not JSON", failingCipher{}, `{`, causes.Decode, true},
-		{"seal, may pass", failingCipher{seal: away}, `"x"`, causes.HandlerError, false},
+		{"open, may pass", sealed.New(failingCipher{open: away}), good, causes.Decode, false},
+		{"open, final", sealed.New(failingCipher{open: handler.Permanent(away)}), good, causes.Decode, true},
+		{"no key at all", nil, good, causes.Decode, false},
+		{"changed", keys, append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]^1), causes.Decode, true},
+		{"cut short", keys, good[:20], causes.Decode, true},
+		{"opened, not JSON", sealed.New(failingCipher{}), half, causes.Decode, true},
+		{"seal, may pass", sealed.New(failingCipher{seal: away}), []byte(`"x"`), causes.HandlerError, false},
+		{"seal, final", sealed.New(failingCipher{seal: handler.Permanent(away)}), []byte(`"x"`), causes.HandlerError,
+			true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
-			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
-				newTask(tasks.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
+			out := handler.Bind(handler.Define[string, string]("k"), handler.Plain(echo[string])).Run(t.Context(),
+				newTask(tasks.Config{Claim: &engine.Claim{Input: tc.input}, Box: tc.box}))
 			if out.Kind != codes.OutcomeFail || string(out.Failure.Category) != tc.category ||
 				out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)
 			}
 		})
+	}
+}
+
+// An answer, and messages, that stay encrypted are a failure to decode, which another worker may not have.
+func TestEncryptedAnswers(t *testing.T) {
+	box := boxOf(t)
+	data, err := box.Seal([]byte(`"yes"`))
+	must.No(t, err)
+	for _, tc := range []struct {
+		box *sealed.Box
+	}{{nil}, {sealed.New(failingCipher{open: errors.New("away")})}} {
+		task := newTask(tasks.Config{Box: tc.box, Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &suspend.Result{
+			Name: "go", Cause: suspend.CauseSignal,
+			Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: data}}}}})
+		out := handler.Bind(handler.Define[string, []byte]("k"), func(ctx context.Context, t *handler.Task,
+			_ string) ([]byte, error) {
+			return handler.Await[[]byte](ctx, t, "go")
+		}).Run(t.Context(), task)
+		if out.Kind != codes.OutcomeFail || string(out.Failure.Category) != causes.Decode || out.Failure.Permanent {
+			t.Errorf("%+v", out)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 )
 
 // Permanent marks an error that no retry can repair: the execution fails at once, whatever its policy says, and
@@ -112,10 +113,20 @@ func deliberate(err error) bool {
 }
 
 // undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since
-// the same bytes will not decode next time either, unless only a key was missing (see [Cipher]). nil stays nil.
+// the same bytes will not decode next time either, unless only a key was missing (see [flowfabric.Cipher]). nil stays
+// nil.
 func undecodable(err error) error {
-	if err != nil && !is[*cipherError](err) {
-		err = Permanent(err)
+	return Category(causes.Decode, final(err))
+}
+
+// final makes an error of a codec permanent, but not one of a cipher or of a store of blobs that another try may do
+// without: a key may be missing here and now alone.
+func final(err error) error {
+	if is[*storeError](err) {
+		return err
 	}
-	return Category(causes.Decode, err)
+	if e, ok := errors.AsType[*sealed.Error](err); ok && !e.Final() {
+		return err
+	}
+	return Permanent(err)
 }

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -69,8 +70,7 @@ func (d *Definition[In, Out]) Info() flowfabric.Start { return clone(d.info) }
 func (d *Definition[In, Out]) Codec() Codec { return d.codec }
 
 // Encode turns an input into the bytes to submit and a digest of them by which a repeated submission under the
-// same id is recognised: 32 hex digits, taken before any [Encrypted] layer, since a cipher may answer different
-// bytes each time.
+// same id is recognised: 32 hex digits, of the bytes before they are offloaded and encrypted.
 //
 // Errors: [Definition.Err]; the codec's; [flowfabric.ErrPayloadTooLarge] above 1 MiB.
 func (d *Definition[In, Out]) Encode(in In) (payload []byte, digest string, err error) {
@@ -88,7 +88,7 @@ func (d *Definition[In, Out]) Payload(in In) ([]byte, error) {
 	return payload, err
 }
 
-// encode returns the bytes before and after any [Encrypted] layer.
+// encode returns the bytes before and after they are offloaded.
 func (d *Definition[In, Out]) encode(in In) (plain, payload []byte, err error) {
 	if err := d.Err(); err != nil {
 		return nil, nil, err
@@ -104,11 +104,15 @@ func (d *Definition[In, Out]) encode(in In) (plain, payload []byte, err error) {
 	return plain, payload, nil
 }
 
-// Decode turns a stored result into an Out. Errors: [Definition.Err]; the codec's.
+// Decode turns a stored result into an Out. Errors: [Definition.Err]; the codec's; [flowfabric.ErrEncrypted] for one
+// that is still encrypted.
 func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 	var out Out
 	if err := d.Err(); err != nil {
 		return out, err
+	}
+	if sealed.Is(result) {
+		return out, fmt.Errorf("decode result of kind %s: %w", d.info.Kind, flowfabric.ErrEncrypted)
 	}
 	if err := d.codec.Decode(result, &out); err != nil {
 		return *new(Out), fmt.Errorf("decode result of kind %s: %w", d.info.Kind, err)

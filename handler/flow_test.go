@@ -16,6 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
@@ -31,23 +33,26 @@ var (
 type locked struct{ key bool }
 
 func (l locked) Seal(plain []byte) ([]byte, error) { return append([]byte("#"), plain...), nil }
-func (l locked) Open(sealed []byte) ([]byte, error) {
+func (l locked) Open(data []byte) ([]byte, error) {
 	if !l.key {
 		return nil, errors.New("no key")
 	}
-	return sealed[1:], nil
+	return data[1:], nil
 }
 
 // An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a
 // key is missing.
 func TestInputs(t *testing.T) {
-	sealed := flow.Input[string]{Name: "sealed", Codec: handler.Encrypted(handler.JSON, locked{true})}
-	task := newTask(tasks.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
-		"left": []byte(`"l"`), "sealed": []byte(`#"s"`), "empty": nil, "null": []byte("null")}}})
+	hidden, box := flow.Input[string]{Name: "hidden"}, sealed.New(locked{true})
+	data, err := box.Seal([]byte(`"s"`))
+	must.No(t, err)
+	claim := &engine.Claim{Node: "n", Inputs: map[string][]byte{
+		"left": []byte(`"l"`), "hidden": data, "empty": nil, "null": []byte("null")}}
+	task := newTask(tasks.Config{Claim: claim, Box: box})
 	if v, err := handler.Need(task, left); v != "l" || err != nil {
 		t.Error(v, err)
 	}
-	if v, ok, err := handler.Given(task, sealed); v != "s" || !ok || err != nil {
+	if v, ok, err := handler.Given(task, hidden); v != "s" || !ok || err != nil {
 		t.Error(v, ok, err)
 	}
 	for _, name := range []string{"empty", "null"} {
@@ -65,16 +70,17 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%v: %+v", err, out.Failure)
 		}
 	}
-	_, err := handler.Need(task, right)
+	_, err = handler.Need(task, right)
 	fails(err, causes.HandlerError, true)
 	_, _, err = handler.Given(task, flow.Input[int]{Name: "left"})
 	fails(err, causes.Decode, true)
 	if !strings.Contains(err.Error(), "input left: decode a result into int: ") {
 		t.Error(err)
 	}
-	sealed.Codec = handler.Encrypted(handler.JSON, locked{})
-	_, _, err = handler.Given(task, sealed)
-	fails(err, causes.Decode, false)
+	for _, box := range []*sealed.Box{sealed.New(locked{}), nil} {
+		_, _, err = handler.Given(newTask(tasks.Config{Claim: claim, Box: box}), hidden)
+		fails(err, causes.Decode, false)
+	}
 }
 
 // results is what children left.

@@ -2,10 +2,13 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"unsafe"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -34,7 +37,11 @@ func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
 	if t.cfg.Frames == nil {
 		return nil
 	}
-	return denied.Last(t.cfg.Frames.Append(ctx, f))
+	err := t.cfg.Frames.Append(ctx, f)
+	if errors.Is(err, flowfabric.ErrEncrypted) { // of a summary, by an earlier run; another worker may have the key
+		return Category(causes.Decode, err)
+	}
+	return denied.Last(err)
 }
 
 // Flush returns once every frame appended before is stored. The end of the handler and of every step flush by

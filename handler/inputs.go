@@ -26,7 +26,11 @@ func Given[T any](t *Task, in flow.Input[T]) (value T, ok bool, err error) {
 	if in.Codec != nil {
 		decode = in.Codec.Decode
 	}
-	if err := decode(raw, &value); err != nil {
+	raw, err = t.cfg.Box.Open(raw)
+	if err == nil {
+		err = decode(raw, &value)
+	}
+	if err != nil {
 		var zero T
 		return zero, false, fmt.Errorf("input %s: %w", in.Name,
 			undecodable(fmt.Errorf("decode a result into %T: %w", zero, err)))

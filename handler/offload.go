@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/blob"
@@ -23,9 +24,10 @@ const offloadTimeout = time.Minute
 // Every process that submits, works or reads results needs the same store and the codec. Dashboard, command and HTTP
 // API show the reference, {"flowfabric_blob":"sha256:…","size":70000}; inputs that they submit are not offloaded and
 // decode all the same. Other codecs read nothing of it, but this one reads what codec alone has written, so it can be
-// added while executions are retained. With [Encrypted], around it or inside, the store gets cipher text.
+// added while executions are retained. The store gets plain bytes, whatever cipher the process has: to encrypt those,
+// too, give it blob.Encrypted.
 //
-// A call of the store may take a minute. Its errors are retried by policy, as those of a [Cipher] are, but for
+// A call of the store may take a minute. Its errors are retried by policy, as those of a cipher are, but for
 // flowfabric.ErrNotFound, ErrCorrupt and ErrPayloadTooLarge. Blobs must be kept for as long as executions are
 // retained; a value that was stored and whose execution was never recorded, as after a crash, is left behind. What is
 // offloaded is stored again, under the same digest, when it is encoded again.
@@ -50,6 +52,15 @@ var referenceStart = []byte(`{"flowfabric_blob":"`)
 func (o offloaded) Encode(v any) ([]byte, error) {
 	_, outer, err := o.both(v)
 	return outer, err
+}
+
+// encodeBoth returns what v is before and after offloading.
+func encodeBoth(c Codec, v any) (plain, outer []byte, err error) {
+	if o, ok := c.(offloaded); ok {
+		return o.both(v)
+	}
+	plain, err = c.Encode(v)
+	return plain, plain, err
 }
 
 func (o offloaded) both(v any) (plain, outer []byte, err error) {
@@ -85,10 +96,19 @@ func (o offloaded) Decode(data []byte, v any) error {
 	return o.codec.Decode(data, v)
 }
 
+// storeError is the error of a store of blobs. One that another attempt may do without is retried.
+type storeError struct {
+	verb string
+	err  error
+}
+
+func (e *storeError) Error() string { return fmt.Sprintf("%s payload: %v", e.verb, e.err) }
+func (e *storeError) Unwrap() error { return e.err }
+
 // awayError is the error of a store: final if another attempt does not repair it.
 func awayError(verb string, err error) error {
 	if digest.Final(err) {
 		err = Permanent(err)
 	}
-	return &cipherError{verb, err}
+	return &storeError{verb, err}
 }

@@ -105,9 +105,6 @@ func WithCodec(c Codec) DefineOption {
 			s.refuse(fmt.Errorf("%w: WithCodec is nil, want a codec", flowfabric.ErrInvalidInput))
 			return
 		}
-		if e, ok := c.(encrypted); ok && (e.codec == nil || e.cipher == nil) {
-			s.refuse(fmt.Errorf("%w: WithCodec: Encrypted has a nil codec or cipher", flowfabric.ErrInvalidInput))
-		}
 		s.codec = c
 	})
 }

@@ -122,16 +122,15 @@ func (t *Task) continued(input any, err error) Outcome {
 				flowfabric.ErrInvalidInput, input)))
 	}
 	data, bad := codec.Encode(input)
+	if bad == nil {
+		data, bad = t.cfg.Box.Seal(data)
+	}
 	if bad == nil && len(data) > limits.MaxPayload {
 		bad = fmt.Errorf("%w: the input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data),
 			limits.MaxPayload)
 	}
 	if bad != nil {
-		bad = fmt.Errorf("continue: %w", bad)
-		if !is[*cipherError](bad) {
-			bad = Permanent(bad)
-		}
-		return failed(causes.HandlerError, bad)
+		return failed(causes.HandlerError, final(fmt.Errorf("continue: %w", bad)))
 	}
 	return Outcome{Kind: codes.OutcomeContinue, Input: data, Err: err}
 }

@@ -54,7 +54,7 @@ func (t *Task) receive(ctx context.Context, mailbox string, o waitOptions) (m su
 	case err != nil:
 		return suspend.Message{}, err
 	case len(messages) > 0:
-		return messages[0], nil
+		return messages[0], t.readable(messages[0].Payload)
 	case why == suspend.CauseTimeout:
 		return suspend.Message{}, flowfabric.ErrWaitTimeout
 	case why == suspend.CauseOperator && answer != nil:
@@ -83,6 +83,9 @@ func (t *Task) Drain(ctx context.Context, mailbox string) (messages []suspend.Me
 	name, _, err := t.receipt(ctx, mailbox)
 	if err == nil {
 		messages, _, err = t.ownWaits().Take(ctx, name, mailbox, limits.MaxReceived, engine.Looked)
+	}
+	for i := 0; err == nil && i < len(messages); i++ {
+		err = t.readable(messages[i].Payload)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", mailbox, err)

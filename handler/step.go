@@ -153,7 +153,11 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 // recall decodes a recorded value. It will not decode next time either, unless only a key was missing.
 func recall[T any](t *Task, recorded []byte) (T, error) {
 	var value T
-	if err := t.valueCodec().Decode(recorded, &value); err != nil {
+	plain, err := t.cfg.Box.Open(recorded)
+	if err == nil {
+		err = t.valueCodec().Decode(plain, &value)
+	}
+	if err != nil {
 		return *new(T), undecodable(fmt.Errorf("recorded value does not decode into %T: %w", value, err))
 	}
 	return value, nil
@@ -170,12 +174,11 @@ func (t *Task) mayRun(ctx context.Context) error {
 // record makes value durable: frames first, then the value.
 func (t *Task) record(ctx context.Context, name string, value any, took time.Duration) error {
 	data, err := t.valueCodec().Encode(value)
+	if err == nil {
+		data, err = t.cfg.Box.Seal(data)
+	}
 	if err != nil {
-		err = fmt.Errorf("encode value: %w", err)
-		if !is[*cipherError](err) {
-			err = Permanent(err)
-		}
-		return err
+		return final(fmt.Errorf("encode value: %w", err))
 	}
 	if len(data) > limits.MaxStepBytes {
 		return denied.Last(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge,

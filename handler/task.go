@@ -106,9 +106,25 @@ func (t *Task) Tags() map[string]string {
 	return tags
 }
 
-// Input is the payload as submitted, or as the handler went on with it ([Continue]), encoded (and sealed, with
-// [Encrypted]). It must not be changed.
+// Input is the payload as submitted, or as the handler went on with it ([Continue]), encoded. It must not be changed.
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
+
+// decodeInput decodes it. A claim brings it decrypted, unless that failed: then this tells why.
+func (t *Task) decodeInput(codec Codec, v any) error {
+	plain, err := t.cfg.Box.Open(t.Input())
+	if err != nil {
+		return err
+	}
+	return codec.Decode(plain, v)
+}
+
+// readable is why the payload of a signal or a message cannot be read, if it stayed encrypted.
+func (t *Task) readable(payload []byte) error {
+	if _, err := t.cfg.Box.Open(payload); err != nil {
+		return undecodable(err)
+	}
+	return nil
+}
 
 // Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for
 // children without a flow starts one, and is told so in the runs after that.
@@ -132,8 +148,8 @@ func (t *Task) ownWaits() *waits.Run {
 	defer t.mu.Unlock()
 	if t.waits == nil {
 		t.waits = waits.New(waits.Config{
-			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Barred: t.bars,
-			Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
+			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Box: t.cfg.Box,
+			Inside: t.insideStep, Barred: t.bars, Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
 	}
 	return t.waits
 }

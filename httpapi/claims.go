@@ -143,7 +143,7 @@ func (out *claimed) wait(name string, answer suspend.Result) {
 // recorded sorts a recorded step: the handler's own, or what the library keeps as one.
 func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, value []byte) error {
 	if name, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
-		return out.received(name, value)
+		return out.received(c, name, value)
 	}
 	if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
 		if engine.IsReceipt(wait) {
@@ -151,6 +151,7 @@ func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, va
 		}
 		r, err := engine.DecodeResume(value)
 		if err == nil {
+			engine.OpenResult(c.h.conn.Engine.Box(), &r)
 			out.wait(wait, r)
 		}
 		return err

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -58,6 +59,9 @@ var views = map[string]view{
 		switch {
 		case !ok:
 			return nil
+		case f.Encrypted:
+			text, _ := json.Marshal(flowfabric.Payload(f.Payload))
+			return text
 		case f.Encoding == stream.JSON:
 			return f.Payload
 		case f.Encoding == stream.Bytes:
@@ -69,6 +73,9 @@ var views = map[string]view{
 	}},
 	"text": {form: "stream text", media: "text/plain", of: func(e stream.TailEvent) []byte {
 		f, ok := durableFrame(e)
+		if f.Encrypted && ok {
+			return []byte(sealed.Text(f.Payload))
+		}
 		if !ok || f.Encoding == stream.Bytes {
 			return nil
 		}

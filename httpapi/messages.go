@@ -141,12 +141,13 @@ func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) 
 }
 
 // received adds a receipt of an earlier run to a claim.
-func (out *claimed) received(name string, value []byte) error {
+func (out *claimed) received(c *call, name string, value []byte) error {
 	mailbox, number, ok := engine.ParseReceiptName(name)
 	r, err := engine.DecodeReceipt(value)
 	if err != nil || !ok {
 		return err
 	}
+	engine.OpenMessages(c.h.conn.Engine.Box(), r.Messages)
 	if out.Receipts == nil {
 		out.Receipts = map[string]map[string]receipt{}
 	}

@@ -161,7 +161,8 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[flowfabric.UUID]():        {Type: "string", Format: "uuid"},
 	of[flowfabric.Payload](): {Type: "object", Description: "what a program stored or sent",
 		Properties: map[string]*jsonschema.Schema{"value": {Description: "if it is JSON: any JSON value"},
-			"base64": {Type: "string", ContentEncoding: "base64", Description: "if it is not"}}},
+			"base64":    {Type: "string", ContentEncoding: "base64", Description: "if it is not"},
+			"encrypted": {Type: "boolean", Description: "base64 is as it is stored: the server has no key for it"}}},
 }
 
 // The payload of a frame is in one member of three.

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -133,6 +134,7 @@ func (r *redactor) frame(f stream.Frame) stream.Frame {
 	if f.Payload == nil {
 		f.Payload = []byte(withheld)
 	}
+	f.Encrypted = sealed.Is(f.Payload)
 	if f.Encoding == stream.JSON && !json.Valid(f.Payload) {
 		f.Encoding = stream.UTF8
 	}

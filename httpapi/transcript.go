@@ -3,6 +3,7 @@ package httpapi
 import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -40,7 +41,7 @@ func (c *call) transcript(id flowfabric.ExecutionID) (out transcript, err error)
 	for _, f := range t.Frames() {
 		f = shown.frame(f)
 		if f.Mode == stream.ModeDurable {
-			text = append(text, f.Payload...)
+			text = append(text, sealed.Text(f.Payload)...)
 		}
 		out.Frames = append(out.Frames, f)
 	}

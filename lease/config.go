@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -25,6 +26,10 @@ type Config struct {
 	Username, Password string
 	// TLS replaces the default TLS settings.
 	TLS *tls.Config
+
+	// Cipher decrypts inputs and encrypts what is stored, as in runtime.Config. Default the keys in the environment
+	// variable FLOWFABRIC_CIPHER_KEYS, see flowfabric.CipherKeys; nothing is encrypted without them.
+	Cipher flowfabric.Cipher
 
 	// Kinds of executions to claim: at least one, 1..64 bytes each.
 	Kinds []string
@@ -76,6 +81,10 @@ func (cfg Config) check() (Config, error) {
 		return cfg, fmt.Errorf("%w: lease: Config.%w", flowfabric.ErrConfig, err)
 	}
 	cfg.Capabilities = info.Capabilities
+	var err error
+	if cfg.Cipher, err = sealed.Configured(cfg.Cipher); err != nil {
+		return cfg, fmt.Errorf("%w: lease: %w", flowfabric.ErrConfig, err)
+	}
 	return cfg, nil
 }
 
@@ -90,7 +99,7 @@ func (cfg Config) dial(ctx context.Context) (e *engine.Engine, release func(), e
 		return nil, nil, err
 	}
 	e, err = engine.Open(ctx, engine.Config{URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
-		ClientName: "flowfabric-lease", Logger: cfg.Logger})
+		ClientName: "flowfabric-lease", Logger: cfg.Logger, Box: sealed.New(cfg.Cipher)})
 	if err != nil {
 		free()
 		return nil, nil, err

@@ -24,7 +24,7 @@ type Held struct {
 	flowfabric.Route                        // namespace, lane, kind and capabilities
 	Fence            flowfabric.Fence       // its id, its attempt, and an Epoch that external systems may compare
 	Type             flowfabric.AttemptType // why it was claimed: new, a retry, taken from a dead worker …
-	Input            []byte                 // as it was encoded, mostly JSON
+	Input            []byte                 // as it was encoded, mostly JSON; still encrypted without its key
 	Tags             map[string]string
 
 	session *Session

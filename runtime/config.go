@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -51,6 +52,12 @@ type Config struct {
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
 	// signals or approvals: an Await fails the execution for good.
 	TokenKeys string
+
+	// Cipher encrypts what is stored of inputs, results, steps, frames, messages, signals, summaries, questions and
+	// reasons, and decrypts what is read; SECURITY.md tells what stays readable. All processes of a store should have
+	// the same. What is stored in plain is still read. Default the keys in the environment variable
+	// FLOWFABRIC_CIPHER_KEYS, see flowfabric.CipherKeys; nothing is encrypted without them.
+	Cipher flowfabric.Cipher
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
 	Namespace string
@@ -142,6 +149,7 @@ func (cfg Config) withDefaults() Config {
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
 	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
+	cfg.Cipher, _ = sealed.Configured(cfg.Cipher) // Validate tells what is wrong with keys
 	cfg.Instance = cmp.Or(cfg.Instance, valid.NewInstance())
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, limits.DefaultConcurrency)
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, limits.DefaultLeaseTTL)
@@ -203,6 +211,9 @@ func (cfg Config) Validate() error {
 	if _, err := tokenkeys.Parse(cfg.TokenKeys); err != nil {
 		return fmt.Errorf("%w: Config.TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
+	if _, err := sealed.Configured(cfg.Cipher); err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
+	}
 	if i := slices.IndexFunc(cfg.Middleware, func(m handler.Middleware) bool { return m == nil }); i >= 0 {
 		return fmt.Errorf("%w: Config.Middleware[%d] is nil", flowfabric.ErrConfig, i)
 	}
@@ -215,7 +226,8 @@ func (cfg Config) Client() client.Config {
 	return client.Config{URL: cfg.URL, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
 		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout, Partitions: cfg.Partitions,
 		CreateConfig: cfg.CreateConfig, Namespace: cfg.Namespace, TokenKeys: cfg.TokenKeys,
-		TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator, Logger: cfg.Logger, OnCall: cfg.OnCall}
+		Cipher: cfg.Cipher, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
+		Logger: cfg.Logger, OnCall: cfg.OnCall}
 }
 
 // drainTimeout is how long running work may go on; never negative.

@@ -39,7 +39,7 @@ func (f *frames) make() *framelog.Writer {
 		f.writer = framelog.NewWriter(framelog.WriterConfig{
 			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.jobs.ctx,
 			Cancel: j.refused, Logger: j.jobs.log,
-			Summaries: j.jobs.store,
+			Summaries: j.jobs.store, Room: j.jobs.box.Room(),
 		})
 		if f.closed {
 			_ = f.writer.Close(j.jobs.ctx) // it has nothing to send, and takes nothing

@@ -85,7 +85,7 @@ func (j *job) work() {
 		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
 		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
 		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
-		Logger: j.logger(),
+		Logger: j.logger(), Box: j.jobs.box,
 		Worker: &j.jobs.worker,
 	})
 	j.kind.began(route.Kind, claim)

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
@@ -31,6 +32,7 @@ type jobs struct {
 	log      *slog.Logger
 	metrics  *metrics
 	tracer   *tracing.Tracer
+	box      *sealed.Box  // nil: nothing is encrypted
 	worker   tasks.Worker // what batch handlers are given of it
 
 	done *completer

@@ -123,6 +123,7 @@ func newWorker(s settings, h handlers, m *metrics, t *tracing.Tracer, k *tokenke
 	cfg.OnCall = both(m.called, cfg.OnCall)
 	full := cfg
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a worker that is printed shows no secret
+	cfg.Cipher = nil
 	return &Worker{
 		cfg: cfg, registry: h, metrics: m, tracer: t, slots: slots,
 		health: newHealth(cfg.ReadyWindow, cfg.Concurrency), log: cfg.Logger.With("worker", cfg.Worker),

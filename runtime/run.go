@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
@@ -68,7 +69,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.watch = &watch{health: r.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	r.name.watch = r.watch
 	r.jobs = &jobs{ctx: r.ctx, store: s, slots: r.slots, watch: r.watch, seeds: seeds,
-		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer}
+		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer,
+		box: sealed.New(w.target().Cipher)}
 	r.jobs.worker = tasks.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
 	r.claims = &claimer{ctx: r.ctx, store: s, sched: r.sched, slots: r.slots, jobs: r.jobs, log: r.log,

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -57,6 +58,7 @@ func open(ctx context.Context, cfg Config) (store, func(), error) {
 		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: "flowfabric-worker",
 		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout,
 		Partitions: cfg.Partitions, CreateConfig: cfg.CreateConfig, Logger: cfg.Logger, OnCall: cfg.OnCall,
+		Box: sealed.New(cfg.Cipher),
 	})
 	if err != nil {
 		release()

@@ -28,6 +28,9 @@ type Frame struct {
 	Source     string    `json:"source,omitempty" jsonschema:"its writer, for example a model or a tool"`
 	ProducedAt time.Time `json:"produced_at,omitzero"`
 	Payload    []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
+	// Encrypted says that whoever read the frame has no key for it: the payload is as it is stored, with encoding
+	// bytes. Given when read.
+	Encrypted bool `json:"encrypted,omitempty" jsonschema:"the payload is as stored: the server has no key for it"`
 
 	Mode FrameMode `json:"mode" jsonschema:"durable, summary or best_effort"`
 	// TTL is how long the live log outlives its newest best-effort frame, half of it; 1 s … 60 s

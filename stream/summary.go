@@ -10,11 +10,13 @@ import (
 // Summary is the summary document of an attempt: one JSON object, merged from deltas. The zero value: the attempt has
 // none.
 type Summary struct {
-	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
-	Version   uint64          `json:"version" jsonschema:"deltas merged into it so far"`
-	Document  json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
-	FirstAt   time.Time       `json:"first_at,omitzero"`
-	UpdatedAt time.Time       `json:"updated_at,omitzero"`
+	Attempt  uint32          `json:"attempt" jsonschema:"1 for the first"`
+	Version  uint64          `json:"version" jsonschema:"deltas merged into it so far"`
+	Document json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
+	// Encrypted: there is a document, and whoever read it has no key for it.
+	Encrypted bool      `json:"encrypted,omitempty" jsonschema:"the document is left out: the server has no key for it"`
+	FirstAt   time.Time `json:"first_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// StreamBytes counts the payloads of all frames that the attempt appended, whatever was trimmed or expired since.
 	StreamBytes uint64 `json:"stream_bytes" jsonschema:"payload bytes of all frames that the attempt appended so far, also of trimmed ones"`
 }

@@ -1,6 +1,10 @@
 package stream
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
+)
 
 // Transcript joins the frames of all runs and attempts into what the execution has put out as it stands now: it is
 // fed with the events of a tail, in order and from the first one on, and drops the frames that a later run or attempt
@@ -73,13 +77,13 @@ func (t *Transcript) Frames() []Frame {
 	return all
 }
 
-// Text returns the contents of the durable frames, one after the other.
+// Text returns the contents of the durable frames, one after the other. For a frame that stays encrypted it says so.
 func (t *Transcript) Text() string {
 	var text []byte
 	for _, p := range t.parts {
 		for _, f := range p.frames {
 			if f.Mode == ModeDurable {
-				text = append(text, f.Payload...)
+				text = append(text, sealed.Text(f.Payload)...)
 			}
 		}
 	}

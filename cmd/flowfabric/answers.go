@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -256,6 +257,9 @@ func showWaitpoints(ctx context.Context, q *request) error {
 // glimpse is the beginning of a payload.
 func glimpse(m suspend.Message) string {
 	const most = 60
+	if sealed.Is(m.Payload) {
+		return sealed.Text(m.Payload)
+	}
 	if !utf8.Valid(m.Payload) || !json.Valid(m.Payload) {
 		return fmt.Sprintf("(%s that are not JSON)", count(len(m.Payload), "byte"))
 	}

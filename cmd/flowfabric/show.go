@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -171,7 +172,11 @@ func (x execution) text(p *page) {
 	}
 	if x.Summary != nil && x.Summary.Version > 0 {
 		p.say("\nsummary of attempt %d, version %d:", x.Summary.Attempt, x.Summary.Version)
-		p.Write(append(x.Summary.Document, '\n'))
+		if x.Summary.Encrypted {
+			p.say("%s", sealed.Hidden)
+		} else {
+			p.Write(append(x.Summary.Document, '\n'))
+		}
 	}
 	if x.Input != nil {
 		p.say("\ninput:")

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 )
 
 var submitVerb = verb{
@@ -176,7 +177,7 @@ func payloadText(p *page, payload flowfabric.Payload) {
 		p.WriteByte('\n')
 		return
 	}
-	for _, line := range textLines(string(payload)) {
+	for _, line := range textLines(sealed.Text(payload)) {
 		p.say("%s", line)
 	}
 }

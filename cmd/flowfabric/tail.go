@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -105,7 +106,7 @@ func (a *app) tail(events iter.Seq2[stream.TailEvent, error], id flowfabric.Exec
 func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
 	if raw {
 		if e.Kind == stream.TailFrame && e.Frame.Mode == stream.ModeDurable {
-			return a.write(string(e.Frame.Payload))
+			return a.write(sealed.Text(e.Frame.Payload))
 		}
 		if e.Kind == stream.TailResumed {
 			fmt.Fprintln(a.err, again(e.Resumed))
@@ -124,7 +125,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			if e.Frame.Mode != stream.ModeDurable {
 				p.put(styled(faint, " ("+e.Frame.Mode.String()+")"))
 			}
-			p.say("  %s", printable(string(e.Frame.Payload)))
+			p.say("  %s", printable(sealed.Text(e.Frame.Payload)))
 		case stream.TailGap:
 			p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
 		case stream.TailResumed:

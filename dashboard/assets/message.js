@@ -22,7 +22,7 @@ export function Messages({ of: list }) {
   const [open, set] = useState({})
   const rest = list.waiting - list.items.length
   return html`<div><ul class="plain messages">${list.items.map(m => {
-    const text = m.payload.value === undefined ? bytes(Math.floor((m.payload.base64 || "").length * 3 / 4)) : typeof m.payload.value === "string" ? m.payload.value : JSON.stringify(m.payload.value)
+    const text = m.payload.encrypted ? "(encrypted)" : m.payload.value === undefined ? bytes(Math.floor((m.payload.base64 || "").length * 3 / 4)) : typeof m.payload.value === "string" ? m.payload.value : JSON.stringify(m.payload.value)
     const short = m.payload.value !== undefined && text.length <= glimpse
     return html`<li key=${m.number}><b>${visible(m.mailbox)}</b> <span class="dim">number ${number(m.number)}${m.by ? html`, by ${visible(m.by)}` : ""}, <${Time} at=${m.sent_at} /></span>
       ${open[m.number] ? html`<${Payload} of=${m.payload} name=${`message ${m.number}`} />` : html`<p dir="auto">${visible(short ? text : text.slice(0, glimpse) + (text.length > glimpse ? "…" : ""))}

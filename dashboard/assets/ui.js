@@ -194,6 +194,7 @@ export function Payload({ of: payload, name = "payload" }) {
     let raw = ""
     try { raw = atob(payload.base64) } catch { raw = payload.base64 }
     if (raw === "") return html`<p class="none">empty</p>`
+    if (payload.encrypted) return html`<p class="none">Encrypted, ${bytes(raw.length)}: this server has no key for it</p>`
     try {
       const plain = new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(raw, c => c.charCodeAt(0)))
       return html`<div class="payload"><p class="dim">Text that is not JSON</p><pre tabindex="0" dir="auto" aria-label=${name}>${visible(plain.slice(0, most))}</pre><${Copy} text=${plain} label=${`Copy ${name}`} /></div>`

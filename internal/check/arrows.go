@@ -19,7 +19,7 @@ type Package struct {
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit",
-		"internal/causes"},
+		"internal/causes", "internal/sealed"},
 	{"."},
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/valid", "internal/option", "internal/digest"},

@@ -61,7 +61,7 @@ func open(t *testing.T, url string) (context.Context, *client.Client, *engine.En
 }
 
 // Claim takes one execution as a worker would.
-func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) engine.Claim {
+func Claim(ctx context.Context, t testing.TB, e *engine.Engine, id flowfabric.ExecutionID) engine.Claim {
 	t.Helper()
 	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1,
 		TTL: time.Hour, Max: 10}
@@ -112,7 +112,7 @@ func on(t *testing.T, url string, test func(ctx context.Context, t *testing.T, c
 	test(ctx, t, c, e)
 }
 
-func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string,
+func Submit(ctx context.Context, t testing.TB, c *client.Client, topic string,
 	opts ...client.SubmitOption) *client.Execution[Verdict] {
 	t.Helper()
 	x, err := client.Submit(ctx, c, Write, Draft{topic}, opts...)

@@ -54,7 +54,7 @@ func TestAlike(t *testing.T) {
 // Frames of one group share all that the server is told of them but their payloads.
 func TestSameGroup(t *testing.T) {
 	own := map[string]bool{"ID": true, "Sequence": true, "Payload": true, "SummaryVersion": true, "Document": true,
-		"Keep": true, "Durables": true, "Run": true}
+		"Keep": true, "Durables": true, "Run": true, "Encrypted": true}
 	fields := reflect.TypeFor[stream.Frame]()
 	for i := range fields.NumField() {
 		one := stream.Frame{Type: "t", Correlation: "c", Payload: []byte("p")}

@@ -116,7 +116,7 @@ type request struct {
 func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys,
 	args []string) (r *reader, err error) {
 	if note := trail.Of(ctx); note != "" && !f.readonly && !f.bare && args[0] == protocol {
-		args = append([]string{protocol + note}, args[1:]...)
+		args = append([]string{protocol + e.sealWhy(f.name, note)}, args[1:]...)
 	}
 	if e.cfg.OnCall != nil {
 		began := time.Now()

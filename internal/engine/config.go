@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 )
 
 // Config says where the server is and how to talk to it. Only URL is required.
@@ -48,6 +49,8 @@ type Config struct {
 	// TestClock loads the library variant whose clock can be moved. Tests only: a server that carries the one variant
 	// is refused to who wants the other.
 	TestClock bool
+	// Box seals what programs store and opens what they read; nil for none.
+	Box *sealed.Box
 }
 
 const (

@@ -31,6 +31,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		return nil, fmt.Errorf("ff_create_execution: %w: %d items, want 1..%d", flowfabric.ErrInvalidInput, len(items),
 			limits.MaxBatch)
 	}
+	items, failed := e.sealItems(items)
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
 	total, tags := 0, 0
 	for i := range items {
@@ -40,6 +41,9 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 				flowfabric.ErrInvalidInput, i, x.ID, partition)
 		}
 		out[i].ID = x.ID
+		if out[i].Err = failed[i]; out[i].Err != nil {
+			continue
+		}
 		if err := valid.Stored(&x.Start); err != nil {
 			out[i].Err = fmt.Errorf("ff_create_execution: %w", err)
 			continue

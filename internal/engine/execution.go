@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -113,9 +115,13 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 			return nil, nil, fmt.Errorf("ff_complete_execution: %w: item %d: %s is not of partition %d",
 				flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
-		args = append(words.fence(args, x.Fence), rueidis.BinaryString(x.Result))
-		if len(x.Result) <= limits.MaxPayload { // a larger one is refused alone
-			total += len(x.Result)
+		result, err := e.seal("ff_complete_execution", x.Result)
+		if err != nil {
+			return nil, nil, err
+		}
+		args = append(words.fence(args, x.Fence), rueidis.BinaryString(result))
+		if len(result) <= limits.MaxPayload { // a larger one is refused alone
+			total += len(result)
 		}
 	}
 	if total > limits.MaxCallBytes && len(items) > 1 {
@@ -165,7 +171,8 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 		after = new(max(0, *failure.RetryAfter))
 	}
 	r, already, err := ask[wire.FailExecutionReply](ctx, e, f.Execution.Partition(), wire.FailExecution{
-		Fence: fenceOf(f), Category: string(failure.Category), Reason: cut(failure.Reason, limits.MaxReason),
+		Fence: fenceOf(f), Category: string(failure.Category),
+		Reason:    e.cfg.Box.SealText(cut(failure.Reason, limits.MaxReason), limits.MaxReason),
 		Permanent: failure.Permanent, After: after, Step: failure.Step, Took: span(failure.StepTook)})
 	out := FailOutcome{Already: already, Retry: r.Outcome == "retry"}
 	if out.Retry {
@@ -186,6 +193,10 @@ func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.
 // ContinueExecution ends the held attempt and starts the execution anew with another input, at most 1 MiB
 // (lua/execution/ff_continue_execution.lua): the id stays, steps and waits go. ErrPayloadTooLarge.
 func (e *Engine) ContinueExecution(ctx context.Context, f flowfabric.Fence, input []byte) (already bool, err error) {
+	input, err = e.seal("ff_continue_execution", input)
+	if err != nil {
+		return false, err
+	}
 	return e.settled(ctx, f.Execution.Partition(),
 		wire.ContinueExecution{Fence: fenceOf(f), Input: rueidis.BinaryString(input)})
 }
@@ -215,8 +226,19 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 // recorded; denied.StepConflict: another one is; denied.StepLimit: 1,000 steps or 8 MiB.
 func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte,
 	took time.Duration) (already bool, err error) {
-	return e.settled(ctx, f.Execution.Partition(), wire.RecordStep{Fence: fenceOf(f), Name: name,
-		Value: rueidis.BinaryString(value), Took: span(took)})
+	data, err := e.seal("ff_record_step", value)
+	if err != nil {
+		return false, err
+	}
+	already, err = e.settled(ctx, f.Execution.Partition(), wire.RecordStep{Fence: fenceOf(f), Name: name,
+		Value: rueidis.BinaryString(data), Took: span(took)})
+	if errors.Is(err, denied.StepConflict) && e.cfg.Box != nil { // the same value is never sealed the same
+		before, known, readErr := e.StepValue(ctx, f.Execution, name)
+		if readErr == nil && known && bytes.Equal(before, e.cfg.Box.Shown(value)) {
+			return true, nil
+		}
+	}
+	return already, err
 }
 
 // settled makes a call of whose answer only the envelope matters.

@@ -132,7 +132,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		Lane: Lane{ListLanesLane: wire.ListLanesLane{State: a.Lane, Since: a.Since, By: a.LaneBy}}, Waiters: a.Waiters,
 		Subscriptions: a.Subscriptions, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
-		HoldReason: a.HoldReason}
+		HoldReason: e.text(a.HoldReason)}
 	core, r := a.Core, &reader{op: "ff_explain_execution"}
 	if f.Lane.Retention, err = valid.UnpackRetentions(a.Keep); err != nil {
 		r.Stop("%w", err)
@@ -151,6 +151,10 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	}
 	if f.Snapshot, err = snapshot(id, r, core, a.Attempts, a.Row, holding{a.Alive, a.Expiry}); err != nil {
 		return Facts{}, err
+	}
+	e.texts(&f.Snapshot)
+	if text := a.Suspension["question"]; text != "" {
+		a.Suspension["question"] = e.openQuestion(text)
 	}
 	u := wire.Fields{M: a.Suspension, R: r}
 	relate(&f.Snapshot, core, flowfabric.Wait{Name: u.M["name"], Since: u.Instant("created_at")})
@@ -180,7 +184,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		if of, err := ids.ParseUUID(core["flow"]); err == nil {
 			record.ID = flowfabric.FlowID(mint.Join(id.Partition(), of))
 		}
-		record.Now, f.Flow = f.Now, &record
+		record.Now, record.Reason, f.Flow = f.Now, e.text(record.Reason), &record
 	}
 	f.suspended(a.Suspension, points, r)
 	if r.Err != nil {

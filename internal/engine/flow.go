@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -83,7 +84,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if q.Key != uuid.Nil {
 		id += " " + q.Key.String()
 	}
-	members, err := rowsOf("ff_flow_create", q.ID.Partition(), q.Members)
+	members, err := e.rowsOf("ff_flow_create", q.ID.Partition(), q.Members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -156,7 +157,7 @@ func fits(members []FlowMember) int {
 
 func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64,
 	members []FlowMember) (FlowCreated, error) {
-	rows, err := rowsOf("ff_flow_stage", id.Partition(), members)
+	rows, err := e.rowsOf("ff_flow_stage", id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -165,8 +166,11 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 	return FlowCreated{Already: already, Revision: uint64(r.Revision), Members: r.Members, Edges: r.Edges}, err
 }
 
-// rowsOf judges members, and puts together those that are alike.
-func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
+// rowsOf seals and judges members, and puts together those that are alike.
+func (e *Engine) rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
+	if members, err = e.sealMembers(op, members); err != nil {
+		return out, err
+	}
 	total, upstreams := 0, 0
 	for i := range members {
 		m := &members[i]
@@ -224,7 +228,7 @@ func Batches(members []FlowMember) [][]FlowMember {
 	for len(members) > 0 {
 		n, bytes := fits(members[:min(len(members), limits.MaxBatch)]), 0
 		for i := range n {
-			if bytes += len(members[i].Payload); i > 0 && bytes > limits.MaxCallBytes {
+			if bytes += len(members[i].Payload) + sealed.Room; i > 0 && bytes > limits.MaxCallBytes {
 				n = i
 				break
 			}
@@ -264,7 +268,7 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID,
 	policy flowfabric.CancellationPolicy) (FlowCancelled, error) {
 	r, already, err := ask[wire.FlowCancelReply](ctx, e, id.Partition(), wire.FlowCancel{Flow: ids.UUID(id).String(),
 		Policy: string(policy)})
-	return FlowCancelled{Already: already, Policy: flowfabric.CancellationPolicy(r.Policy), Reason: r.Reason,
+	return FlowCancelled{Already: already, Policy: flowfabric.CancellationPolicy(r.Policy), Reason: e.text(r.Reason),
 		Unended: r.Unended, More: r.More}, err
 }
 

@@ -95,7 +95,7 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	members, err := rowsOf("ff_make_children", f.Execution.Partition(), q.Children)
+	members, err := e.rowsOf("ff_make_children", f.Execution.Partition(), q.Children)
 	if err != nil {
 		return MadeChildren{}, err
 	}
@@ -168,7 +168,7 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 		if err != nil {
 			return nil, fmt.Errorf("read inputs: %w", err)
 		}
-		out[names[i]] = s.result(attempts[i])
+		out[names[i]] = e.cfg.Box.Shown(s.result(attempts[i]))
 	}
 	return out, nil
 }

@@ -30,7 +30,7 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 	}
 	own := &reader{op: "ff_flow_describe"}
 	out := flowRecord(wire.Fields{M: r.Fields, R: own})
-	out.Now, out.ID, out.Tags = r.Now, id, r.Tags
+	out.Now, out.ID, out.Tags, out.Reason = r.Now, id, r.Tags, e.text(out.Reason)
 	return out, own.fail()
 }
 

@@ -149,6 +149,7 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 	used := make([]string, 0, n)
 	for range n {
 		x, route := listed(partition, q, alive, r)
+		x.Failure.Message = e.text(x.Failure.Message)
 		out.Executions, used = append(out.Executions, x), append(used, route)
 	}
 	rows, closed := r.Pairs(), r.Pairs()

@@ -39,9 +39,13 @@ func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m M
 	if m.ID.IsZero() {
 		m.ID = mint.UUID()
 	}
+	payload, err := e.seal("ff_send_message", m.Payload)
+	if err != nil {
+		return Sent{}, err
+	}
 	r, already, err := ask[wire.SendMessageReply](ctx, e, id.Partition(), wire.SendMessage{ID: ids.UUID(id).String(),
 		Mailbox: m.Mailbox, Message: m.ID.String(), Key: m.Key, By: m.By, Encoding: m.Encoding,
-		Payload: rueidis.BinaryString(m.Payload)})
+		Payload: rueidis.BinaryString(payload)})
 	return Sent{Number: uint64(r.Number), Waiting: r.Waiting, Already: already}, err
 }
 
@@ -89,6 +93,7 @@ func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 		return Receipt{}, false, err
 	}
 	receipt, err = DecodeReceipt([]byte(r.Value))
+	OpenMessages(e.cfg.Box, receipt.Messages)
 	return receipt, err == nil, err
 }
 
@@ -111,6 +116,7 @@ func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, be
 	}
 	out := Mailboxes{Total: uint64(r.Last), Waiting: r.Waiting, Bytes: r.Bytes}
 	out.Messages, err = decoded("ff_read_messages", r.Messages, decodeMessage)
+	OpenMessages(e.cfg.Box, out.Messages)
 	return out, err
 }
 

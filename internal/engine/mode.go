@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -114,7 +115,10 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", denied.Reply, clip(v["v"]),
 			clip(v["f"]), clip(v["l"]))
 	}
-	s.Document, s.Version = []byte(v["d"]), version
+	s.Document, s.Version = e.cfg.Box.Shown([]byte(v["d"])), version
+	if s.Encrypted = sealed.Is(s.Document); s.Encrypted {
+		s.Document = nil
+	}
 	s.FirstAt, s.UpdatedAt = time.UnixMilli(first).UTC(), time.UnixMilli(last).UTC()
 	return s, nil
 }

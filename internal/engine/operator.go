@@ -118,6 +118,9 @@ func (e *Engine) markDead(ctx context.Context, partition uint16, q wire.MarkDead
 // last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call; ErrInvalidInput for
 // a longer message, which is not cut.
 func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent int, message string) error {
+	if len(message) <= limits.MaxReason { // a longer one is refused
+		message = e.cfg.Box.SealText(message, limits.MaxReason)
+	}
 	q := wire.UpdateProgress{Fence: fenceOf(f), Message: message}
 	if percent >= 0 {
 		q.Percent = &percent
@@ -165,5 +168,8 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 		return nil, r.fail()
 	}
 	events := timeline.Read(core, attempts, entries, &r.Reader)
+	for i := range events {
+		events[i].Reason = e.text(events[i].Reason)
+	}
 	return events, r.fail()
 }

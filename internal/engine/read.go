@@ -37,6 +37,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		return Snapshot{}, err
 	}
 	s.Steps, s.Tags, s.State = r.Steps, r.Tags, Gated(s.State, r.Closed)
+	e.texts(&s)
 	relate(&s, r.Core, flowfabric.Wait{Name: r.Wait, Since: r.Since})
 	return s, nil
 }
@@ -185,7 +186,7 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	}
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(ids.UUID(id)), k.Result(ids.UUID(id), attempt))
-	b := s.result(attempt)
+	b := e.cfg.Box.Shown(s.result(attempt))
 	return b, b != nil, err
 }
 
@@ -198,9 +199,9 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(ids.UUID(id)), k.Input(ids.UUID(id)))
 	if s.record.Input != "" {
-		return []byte(s.record.Input), true, nil
+		return e.cfg.Box.Shown([]byte(s.record.Input)), true, nil
 	}
-	return s.blob, s.blob != nil, err
+	return e.cfg.Box.Shown(s.blob), s.blob != nil, err
 }
 
 // exists refuses a partition there is none of.

@@ -59,6 +59,7 @@ type SchedulePut struct {
 	Name       string // 1..64 printable ASCII bytes without braces
 	Definition []byte // 1..64 KiB; schedules with different inputs must differ in it
 	Input      []byte // at most 1 MiB
+	Parts      bool   // of the input only parts are sealed, and have been: it is a plan of a flow
 	// Expected is the revision the schedule must have: nil any, 0 none, it must be new.
 	Expected *uint64
 	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing
@@ -91,6 +92,13 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
 	if q.Missed.Count == 0 {
 		q.Missed = MissedInstants{}
+	}
+	if !q.Parts {
+		input, err := e.seal("ff_put_schedule", q.Input)
+		if err != nil {
+			return ScheduleSet{}, err
+		}
+		q.Input = input
 	}
 	r, already, err := ask[wire.PutScheduleReply](ctx, e, e.SchedulePartition(q.Name), wire.PutSchedule{
 		Name: q.Name, Expected: revisionOf(q.Expected), Seen: q.Seen, Next: q.Next, Missed: int(q.Missed.Count),
@@ -250,6 +258,7 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 	page := SchedulePage{Now: r.Now, More: r.More}
 	for _, x := range r.Schedules {
 		s, err := schedule(partition, x)
+		s.Input = e.cfg.Box.Shown(s.Input)
 		if err != nil {
 			return page, fmt.Errorf("ff_list_schedules: %w: schedule %q: %w", denied.Reply, clip(x.Name), err)
 		}

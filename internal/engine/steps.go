@@ -46,11 +46,11 @@ func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
 	}
 	for _, x := range r.Failed {
 		s := step(x.Name, x.Attempt, x.At, x.Took)
-		s.State, s.Error = "failed", x.Reason
+		s.State, s.Error = "failed", e.text(x.Reason)
 		out = append(out, s)
 	}
 	if r.Value != nil {
-		value = []byte(*r.Value)
+		value = e.cfg.Box.Shown([]byte(*r.Value))
 	}
 	slices.SortFunc(out, func(a, b flowfabric.StepRecord) int {
 		return cmp.Or(a.EndedAt.Compare(b.EndedAt), cmp.Compare(a.Attempt, b.Attempt), strings.Compare(a.Name, b.Name))

@@ -44,6 +44,10 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 // ErrInvalidInput.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64,
 	frames []stream.Frame) (Appended, error) {
+	frames, err := e.sealFrames(frames)
+	if err != nil {
+		return Appended{}, err
+	}
 	args := fenceArgs(append(make([]string, 0, 18+len(frames)), protocol), f)
 	args = frameArgs(append(args, strconv.FormatUint(first, 10)), frames)
 	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
@@ -134,10 +138,11 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
 		Code: codes.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
-		BeganAt: r.Began, EndedAt: r.EndedAt, Category: flowfabric.Category(r.Category), Message: r.Message, Due: r.Due,
+		BeganAt: r.Began, EndedAt: r.EndedAt, Category: flowfabric.Category(r.Category), Message: e.text(r.Message),
+		Due:   r.Due,
 		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt,
 			Category: flowfabric.Category(r.EndCategory),
-			Message:  r.EndMessage, By: r.EndBy, Source: r.EndSource}}, nil
+			Message:  e.text(r.EndMessage), By: r.EndBy, Source: r.EndSource}}, nil
 }
 
 // readsOf is the connection for what is read of an attempt, limit entries at most.
@@ -261,6 +266,7 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 			if out, err = parseFrames(out, entry, q.Mode); err != nil {
 				return nil, err
 			}
+			e.OpenFrames(out[read:])
 			first, last := read, len(out)
 			for first < last && out[first].ID.Compare(after) <= 0 {
 				first++

@@ -48,9 +48,13 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flow
 // denied.WaitpointKey for a binding (slot 0: its key); denied.StepLimit when the answer of the wait before cannot be
 // kept; denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
+	question, err := e.sealQuestion(q.Question)
+	if err != nil {
+		return Suspended{}, err
+	}
 	call := wire.SuspendExecution{Fence: fenceOf(f), Suspension: q.ID.String(), Request: q.Request, Name: q.Name,
 		Reason: q.Reason, Timeout: whole(q.Timeout), Behaviour: q.Behaviour, Delay: q.ResumeDelay,
-		Condition: q.Condition, Question: q.Question}
+		Condition: q.Condition, Question: question}
 	for _, b := range q.Bindings {
 		w := wire.SuspendExecutionWaitpoint{Waitpoint: b.ID.String(), Key: b.Key, Mode: "p"}
 		if !b.Pending {
@@ -70,6 +74,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	switch {
 	case out.Satisfied:
 		out.Resume, err = DecodeResume([]byte(r.Outcome))
+		OpenResult(e.cfg.Box, &out.Resume)
 	case r.What != "suspended":
 		err = fmt.Errorf("suspended is %q", clip(r.What))
 	}
@@ -110,6 +115,10 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // denied.SignalLimit. A repeat of the same signal or key is answered like the first.
 func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint flowfabric.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
+	s, err := e.sealSignal(s)
+	if err != nil {
+		return suspend.Delivered{}, err
+	}
 	q := wire.DeliverSignal{ID: ids.UUID(id).String(), Waitpoint: waitpoint.String(), Digest: digest, Signal: signal(s)}
 	return e.deliver(ctx, id, q.Signal, q)
 }
@@ -119,6 +128,10 @@ func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 // denied.NoWaitpoint.
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
+	s, err := e.sealSignal(s)
+	if err != nil {
+		return suspend.Delivered{}, err
+	}
 	s.SourceType = "operator"
 	q := wire.ApproveWaitpoint{ID: ids.UUID(id).String(), Waitpoint: waitpoint, Signal: signal(s)}
 	return e.deliver(ctx, id, q.Signal, q)
@@ -188,9 +201,11 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		if err != nil {
 			own.Stop("%w", err)
 		}
+		OpenResult(e.cfg.Box, &resume)
 		out.Result = &resume
 	}
 	if r.Record["id"] != "" {
+		r.Record["question"] = e.openQuestion(r.Record["question"])
 		fillSuspension(&out, r.Record, own)
 	}
 	return out, own.fail()
@@ -243,12 +258,13 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 		return suspend.Asked{}, err
 	}
 	own := &reader{op: "ff_read_question"}
-	out := suspend.Asked{Question: own.question(r.Question), Open: openState(r.State)}
+	out := suspend.Asked{Question: own.question(e.openQuestion(r.Question)), Open: openState(r.State)}
 	if r.Answer != "" {
 		s, err := decodeSignal(r.Answer)
 		if err != nil {
 			own.Stop("%w", err)
 		}
+		s.Payload = e.cfg.Box.Shown(s.Payload)
 		out.Answer = &s
 	}
 	return out, own.fail()
@@ -265,5 +281,8 @@ func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, wai
 		return nil, 0, err
 	}
 	out, err = decoded("ff_read_signals", r.Signals, decodeSignal)
+	for i := range out {
+		out[i].Payload = e.cfg.Box.Shown(out[i].Payload)
+	}
 	return out, r.Total, err
 }

@@ -75,6 +75,7 @@ func (e *Engine) ReadTrail(ctx context.Context, source int, before Position,
 		at, text, _ := strings.Cut(entry.FieldValues["n"], " ")
 		ms, err2 := strconv.ParseInt(at, 10, 64)
 		note, ok := trail.Parse(text)
+		note.Why = e.text(note.Why)
 		if err == nil && err2 == nil && ok {
 			changes = append(changes, Change{Note: note, At: time.UnixMilli(ms).UTC(), id: id, source: source})
 		}

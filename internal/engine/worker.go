@@ -130,19 +130,22 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 			r.Stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
 		}
 		if l.input == "1" {
-			c.Input = r.bytes()
+			c.Input = e.cfg.Box.Shown(r.bytes())
 		}
 		if tags == "1" {
 			c.Tags = r.Pairs()
 		}
 		if l.steps == "1" {
 			c.Steps = r.values()
+			e.opened(c.Steps)
 		}
 		if l.resume == "1" {
 			c.resumed(r)
+			OpenResult(e.cfg.Box, c.Resume)
 		}
 		if l.inputs != "" {
 			c.member(partition, r, l.inputs == "1")
+			e.opened(c.Inputs)
 		}
 		if l.input == "2" || l.steps == "2" || l.resume == "2" || l.inputs == "2" {
 			later = append(later, l)
@@ -227,6 +230,7 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, later []large) err
 				return CallError("read input", err)
 			}
 			answers = answers[1:]
+			c.Input = e.cfg.Box.Shown(c.Input)
 		}
 		if l.steps == "2" {
 			m, err := answers[0].AsStrMap()
@@ -237,6 +241,7 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, later []large) err
 			for name, value := range m {
 				c.Steps[name] = []byte(value)
 			}
+			e.opened(c.Steps)
 		}
 	}
 	return nil

@@ -37,6 +37,10 @@ func (w *Writer) appendDelta(ctx context.Context, f stream.Frame) error {
 	defer w.mu.Unlock()
 	merge := func() error {
 		q.document, err = mergepatch.Merge(w.summary.document, patch)
+		if err == nil && q.document.Size+w.cfg.Room > limits.MaxSummary {
+			err = fmt.Errorf("summary: %w: the document has %d bytes, want at most %d where it is encrypted",
+				flowfabric.ErrPayloadTooLarge, q.document.Size, limits.MaxSummary-w.cfg.Room)
+		}
 		return err
 	}
 	if merge() == nil && w.extend(q) {
@@ -74,7 +78,7 @@ func (w *Writer) extend(q queued) bool {
 	}
 	both, ok := mergepatch.Compose(last.patch, q.patch)
 	grown := both.Size + q.document.Size - last.weight()
-	if !ok || both.Size > limits.MaxFrame || w.bytes+grown > queueBytes {
+	if !ok || both.Size+w.cfg.Room > limits.MaxFrame || w.bytes+grown > queueBytes {
 		return false
 	}
 	w.bytes += grown
@@ -102,6 +106,9 @@ func (w *Writer) loadSummary(ctx context.Context) error {
 		stored, err := w.cfg.Summaries.ReadSummary(ctx, w.cfg.Fence.Execution, w.cfg.Fence.Attempt)
 		if err != nil {
 			return fmt.Errorf("summary: %w", err)
+		}
+		if stored.Encrypted {
+			return fmt.Errorf("summary: %w: the document of an earlier run", flowfabric.ErrEncrypted)
 		}
 		if s.document, err = mergepatch.ParseDocument(stored.Document); err != nil {
 			return fmt.Errorf("summary: %w: the stored document: %w", flowfabric.ErrCorrupt, err)

@@ -107,6 +107,7 @@ func (f *feed) publish(text string) {
 		f.tell(newsBehind)
 		return
 	}
+	f.src.OpenFrames(said.Frames)
 	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed,
 		told: make([]atomic.Pointer[Event], len(said.Frames))}
 	for i := range m.frames {

@@ -73,7 +73,9 @@ func (w *Writer) take() (batch []stream.Frame, wait time.Duration, done bool) {
 		}
 	}
 	count, size := 0, 0
-	for count < min(n, limits.MaxAppendFrames) && size+w.queue[count].weight() <= limits.MaxAppendBytes {
+	more := 2 * w.cfg.Room // of a delta its document, too
+	for count < min(n, limits.MaxAppendFrames) &&
+		size+w.queue[count].weight()+more*(count+1) <= limits.MaxAppendBytes {
 		size += w.queue[count].weight()
 		count++
 	}

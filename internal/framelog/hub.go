@@ -8,6 +8,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -19,6 +20,8 @@ type TailSource interface {
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
 		fn func(channel, message string)) error
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
+	// OpenFrames opens, in place, frames that were published.
+	OpenFrames(frames []stream.Frame)
 }
 
 // ErrHubClosed ends the tails of a closed [Hub].

@@ -287,6 +287,9 @@ func (s *server) suspend(name string) {
 	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)))
 }
 
+// OpenFrames has nothing to open.
+func (*server) OpenFrames([]stream.Frame) {}
+
 func (s *server) ReadSuspension(ctx context.Context, _ flowfabric.ExecutionID) (suspend.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

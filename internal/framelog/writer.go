@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -52,6 +53,7 @@ type WriterConfig struct {
 	// Required for deltas when LastSequence is not 0.
 	Summaries SummaryReader
 
+	Room   int           // bytes that a cipher adds to a frame; 0 without one
 	Live   LiveSizing    // of best-effort frames
 	Linger time.Duration // 0 = DefaultLinger; negative = none
 	Logger *slog.Logger  // tells of batches that have to be sent again; nil = slog.Default()
@@ -137,6 +139,10 @@ func NewWriter(cfg WriterConfig) *Writer {
 func (w *Writer) Append(ctx context.Context, f stream.Frame) error {
 	if err := Validate(f); err != nil {
 		return err
+	}
+	if len(f.Payload)+w.cfg.Room > limits.MaxFrame {
+		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d where frames are encrypted",
+			flowfabric.ErrPayloadTooLarge, len(f.Payload), limits.MaxFrame-w.cfg.Room)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("append frame: %w", context.Cause(ctx))

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -650,5 +651,19 @@ func BenchmarkWriterWithoutFrames(b *testing.B) {
 	for b.Loop() {
 		w := framelog.NewWriter(framelog.WriterConfig{Appender: s, Fence: fence})
 		_ = w.Close(context.Background())
+	}
+}
+
+// Where frames and summaries are encrypted there is less room in them, and what has too much is refused alone.
+func TestRoomForACipher(t *testing.T) {
+	w := framelog.NewWriter(framelog.WriterConfig{Room: 256})
+	for _, f := range []stream.Frame{
+		{Type: "t", Payload: make([]byte, limits.MaxFrame-255)},
+		{Type: "t", Mode: stream.ModeSummary,
+			Payload: []byte(`{"a":"` + strings.Repeat("x", limits.MaxFrame-256) + `"}`)},
+	} {
+		if err := w.Append(t.Context(), f); !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+			t.Errorf("%s: %v", f.Mode, err)
+		}
 	}
 }

@@ -50,7 +50,7 @@ type gateTruth struct {
 	reports   map[string]reportTruth
 	spent     map[string]int64 // when an execution reported last
 	wakes     map[string]wakeTruth
-	log      []string
+	log       []string
 }
 
 type ledgerTruth struct {

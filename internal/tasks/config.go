@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ledger"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -102,6 +103,9 @@ type Config struct {
 
 	// Results reads what children left, and what upstreams came to. nil: only that children ended.
 	Results ResultReader
+
+	// Box seals what the handler stores and opens what it reads. nil: nothing is encrypted.
+	Box *sealed.Box
 
 	// Worker is the worker that runs the task: a batch has executions of one worker only. nil: none.
 	Worker *Worker

@@ -89,7 +89,7 @@ func With(ctx context.Context, n Note) context.Context {
 	if n.Request == "" {
 		n.Request = strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
 	}
-	return context.WithValue(ctx, noteKey{}, said{n.text(), n.Action != ""})
+	return context.WithValue(ctx, noteKey{}, said{n.Text(), n.Action != ""})
 }
 
 // As says by whom and why the calls that follow are made, for what else than the trail keeps that: a history, a log,
@@ -104,7 +104,8 @@ func Of(ctx context.Context) string {
 	return note.text
 }
 
-func (n Note) text() string {
+// Text is a note as it stands behind the protocol number of a call.
+func (n Note) Text() string {
 	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxBy), plain(n.From, maxFrom),
 		plain(n.Action, 64), plain(n.On, 64),
 		plain(n.Name, maxPart), plain(n.Namespace, 64), cut(unseparated(n.Why), maxWhy),

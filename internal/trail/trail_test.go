@@ -53,9 +53,9 @@ func FuzzParse(f *testing.F) {
 		if ok != (strings.Count(text, separator) == 8) {
 			t.Fatalf("%q is a note: %v", text, ok)
 		}
-		written := n.text()
-		if again, ok := Parse(strings.TrimPrefix(written, separator)); !ok || again.text() != written {
-			t.Errorf("%q is written as %q, and that as %q", text, written, again.text())
+		written := n.Text()
+		if again, ok := Parse(strings.TrimPrefix(written, separator)); !ok || again.Text() != written {
+			t.Errorf("%q is written as %q, and that as %q", text, written, again.Text())
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -15,8 +16,9 @@ type receipt struct {
 	err error
 }
 
-func keptReceipt(value []byte) receipt {
+func keptReceipt(box *sealed.Box, value []byte) receipt {
 	r, err := engine.DecodeReceipt(value)
+	engine.OpenMessages(box, r.Messages)
 	return receipt{r, err}
 }
 

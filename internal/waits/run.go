@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -38,6 +39,7 @@ type Opener interface {
 type Config struct {
 	Claim   engine.Claim
 	Keyring *tokenkeys.Keyring // nil: only waits without waitpoints
+	Box     *sealed.Box        // opens what was answered; nil: nothing is encrypted
 	Opener  Opener             // nil: pending waitpoints are not stored, and no message ever comes
 	// Inside names the step that ctx belongs to, or "". Waiting inside a step is an error. May be nil.
 	Inside func(ctx context.Context) string
@@ -76,7 +78,7 @@ func New(cfg Config) *Run {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
 			put(&p.answers, wait, value)
 		} else if receipt, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
-			put(&p.took, receipt, keptReceipt(value))
+			put(&p.took, receipt, keptReceipt(cfg.Box, value))
 		} else if key, ok := strings.CutPrefix(name, engine.StepWaitpoint); ok {
 			if w, err := engine.DecodeOpened(value); err == nil { // else Pending is refused by the server, and says so
 				put(&p.opened, key, w)
@@ -218,6 +220,7 @@ func (p *Run) answer(name string) (*suspend.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait %s: %w", name, err)
 	}
+	engine.OpenResult(p.cfg.Box, &r)
 	return &r, nil
 }
 

@@ -44,7 +44,7 @@ function Output({ id, onMoved }) {
       else if (name === "frame") {
         live.frames++
         const f = d.frame
-        queue.push([visible(f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
+        queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
         if (f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
       }
       else if (name === "resumed") note(`It goes on${d.resumed?.reason ? ` (${d.resumed.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/clienttest"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// An API that has no key shows of what is encrypted that it is, in every view, and everything else as ever.
+func TestWithoutTheKey(t *testing.T) {
+	a := newAPI(t)
+	cipher, err := flowfabric.CipherKeys("k1:" + strings.Repeat("ab", 32))
+	must.No(t, err)
+	quiet := slog.New(slog.DiscardHandler)
+	e, err := engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: a.store.URL(), Logger: quiet,
+		Box: sealed.New(cipher)})
+	must.No(t, err)
+	t.Cleanup(e.Close)
+	c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: a.store.URL(), Logger: quiet, Cipher: cipher})
+	must.No(t, err)
+	t.Cleanup(c.Close)
+	id := clienttest.Submit(t.Context(), t, c, "hidden").ID()
+	_, err = c.Execution(id).Send(t.Context(), "m", "hidden")
+	must.No(t, err)
+	held := clienttest.Claim(t.Context(), t, e, id)
+	must.No(t, e.UpdateProgress(t.Context(), held.Fence, 5, "hidden"))
+	_, err = e.AppendFrames(t.Context(), held.Fence, 1, []stream.Frame{
+		{Type: "token", Payload: []byte("hidden")},
+		{Type: "summary", Mode: stream.ModeSummary, Encoding: stream.JSON, SummaryVersion: 1,
+			Payload: []byte(`{"a":"hidden"}`), Document: []byte(`{"a":"hidden"}`)}})
+	must.No(t, err)
+	_, err = e.RecordStep(t.Context(), held.Fence, "s", []byte(`"hidden"`), 0)
+	must.No(t, err)
+	messages := a.as("viewer", "GET", "/v1/executions/"+id.String()+"/messages", "", http.StatusOK)
+	_, _, err = e.CompleteExecutions(t.Context(), id.Partition(), []engine.Completion{{Fence: held.Fence,
+		Result: []byte(`"hidden"`)}}, nil)
+	must.No(t, err)
+	for path, want := range map[string]string{"": `"message":"(encrypted)"`, "/input": `"encrypted":true`,
+		"/result": `"encrypted":true`, "/steps/s": `"encrypted":true`, "/frames": `"encrypted":true`,
+		"/summary": `"encrypted":true`, "/transcript": `(encrypted, `, "/stream?as=text": "(encrypted, ",
+		"/stream?as=json": `"encrypted":true`, "/stream?as=events": `"encrypted":true`} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+"/v1/executions/"+id.String()+path, nil)
+		must.No(t, err)
+		r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
+		answer, err := http.DefaultClient.Do(r)
+		must.No(t, err)
+		body, err := io.ReadAll(answer.Body)
+		must.No(t, err)
+		answer.Body.Close()
+		if text := string(body); strings.Contains(text, "hidden") || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", path, text, want)
+		}
+	}
+	if text := string(messages.body); strings.Contains(text, "hidden") || !strings.Contains(text, `"encrypted":true`) {
+		t.Errorf("messages: %s", text)
+	}
+}
