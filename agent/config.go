@@ -84,7 +84,8 @@ type Config struct {
 
 	// Edit may change what the model is asked, for example leave out old messages or images. It must decide by the
 	// request alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are
-	// made, not for recorded ones. It sees references of blobs; only what it leaves is read.
+	// made, not for recorded ones. It sees references of blobs; only what it leaves is read. What it leaves out of the
+	// beginning, a service's cache of prompts does not find again; it may set Request.Cache, too.
 	Edit func(*Request)
 	// Spend is what an answer costs by dimension, to be spent from the execution's gates. Default: dimension
 	// tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.

@@ -47,6 +47,19 @@ type Request struct {
 	Messages  []Message // the conversation; the last one is of role [User] or [ToolRole]
 	Tools     []ToolSpec
 	MaxTokens int64 // of the answer; 0 = the adapter's default
+	// Schema is what the answer's text must fit, as JSON; nil for a text of any kind. It is set only for a model that
+	// takes it, see [Structured].
+	Schema *jsonschema.Schema
+	Cache  Cache
+}
+
+// Cache says which beginnings a request shares with others, so that a service can keep them. It is a hint: no answer
+// depends on it. The zero value shares nothing. A run chooses it so that the beginning of a request never changes:
+// each request of a run begins with the one before.
+type Cache struct {
+	Key string // the same for requests that share a beginning: the execution's id, at most 64 bytes; "" for none
+	// Marks say where shared beginnings end, ascending: after how many of Messages. 0 is after System and Tools.
+	Marks []int
 }
 
 // ToolSpec describes a tool to a model.

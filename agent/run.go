@@ -27,6 +27,7 @@ type run struct {
 	specs []ToolSpec
 	spans *spans
 	blobs shelf
+	form  *form // of the answer; nil for a text
 
 	done  Result        // so far; Messages is what the model has seen, and what it answered
 	took  time.Duration // by recorded steps
@@ -59,6 +60,11 @@ type run struct {
 // handler.Task.SpendUsage, handler.Task.Ask and handler.Receive; the context's cause. A panic of a tool goes on in
 // the handler. A handler calls Run from one goroutine at a time.
 func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
+	return work(ctx, t, cfg, nil)
+}
+
+// work is [Run], of an answer that has a form or none.
+func work(ctx context.Context, t *handler.Task, cfg Config, f *form) (Result, error) {
 	if t == nil {
 		return Result{}, handler.Permanent(fmt.Errorf("agent: %w: the task is nil; a handler gets one",
 			flowfabric.ErrInvalidInput))
@@ -67,7 +73,11 @@ func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	if err := cfg.validate(); err != nil {
 		return Result{}, err
 	}
+	if err := f.join(&cfg); err != nil {
+		return Result{}, err
+	}
 	r := newRun(t, cfg)
+	r.form = f
 	err := errPanicked
 	defer func() { r.spans.end(ctx, t, err) }()
 	if err = r.loop(ctx); err == nil && r.done.Turns == 0 {
@@ -114,7 +124,11 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		if len(calls) == 0 {
-			if goOn, err := r.next(ctx); err != nil || !goOn {
+			goOn, err := r.next(ctx)
+			if err == nil && !goOn {
+				goOn, err = r.fits()
+			}
+			if err != nil || !goOn {
 				return err
 			}
 			continue
@@ -126,6 +140,9 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		if err := r.hear(ctx); err != nil {
+			return err
+		}
+		if ended, err := r.handedIn(calls); err != nil || ended {
 			return err
 		}
 	}

@@ -115,24 +115,26 @@ func define[In any](d *definition, noFunc bool) error {
 		return fmt.Errorf("schema of the arguments: %w", err)
 	}
 	d.spec.Schema = schema
-	d.check = func(arguments []byte) error { return check[In](resolved, arguments) }
+	d.check = func(arguments []byte) error {
+		_, err := decode[In](resolved, "the arguments", arguments)
+		return err
+	}
 	return d.approval.validate()
 }
 
-// check says what is wrong with arguments, in words for the model.
-func check[In any](schema *jsonschema.Resolved, arguments []byte) error {
+// decode reads JSON that fits a schema. Its errors are in words for the model.
+func decode[T any](schema *jsonschema.Resolved, what string, data []byte) (out T, err error) {
 	var value any
-	if err := json.Unmarshal(arguments, &value); err != nil {
-		return fmt.Errorf("the arguments are not JSON: %w", err)
+	if err := json.Unmarshal(data, &value); err != nil {
+		return out, fmt.Errorf("%s are not JSON: %w", what, err)
 	}
 	if err := schema.Validate(value); err != nil {
-		return fmt.Errorf("the arguments do not fit the schema: %w", err)
+		return out, fmt.Errorf("%s do not fit the schema: %w", what, err)
 	}
-	var in In
-	if err := json.Unmarshal(integer.Numbers(arguments), &in); err != nil {
-		return fmt.Errorf("the arguments do not decode: %w", err)
+	if err := json.Unmarshal(integer.Numbers(data), &out); err != nil {
+		return out, fmt.Errorf("%s do not decode: %w", what, err)
 	}
-	return nil
+	return out, nil
 }
 
 // partsOf is a tool's result as the model gets it.

@@ -132,7 +132,7 @@ func (r *run) keep(ctx context.Context, m *Message) error {
 // request is what the model is asked, as Config.Edit wants it.
 func (r *run) request(conversation []Message) (Request, error) {
 	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs),
-		MaxTokens: r.cfg.MaxOutput}
+		MaxTokens: r.cfg.MaxOutput, Schema: r.form.native(), Cache: r.cache(conversation)}
 	if r.cfg.Edit != nil {
 		for i := range req.Messages {
 			req.Messages[i].Parts = slices.Clone(req.Messages[i].Parts)
@@ -141,8 +141,26 @@ func (r *run) request(conversation []Message) (Request, error) {
 		if len(req.Messages) == 0 {
 			return req, invalid("Edit left no messages")
 		}
+		req.Cache.Marks = slices.DeleteFunc(req.Cache.Marks, func(n int) bool { return n < 0 || n > len(req.Messages) })
 	}
 	return req, nil
+}
+
+// cache marks what the next requests will begin with: the instructions and tools, what the model was asked before, and
+// all of it, if the model may be asked again. It depends on what is recorded alone.
+func (r *run) cache(conversation []Message) Cache {
+	c := Cache{Key: r.task.ID().String(), Marks: []int{0}}
+	for i, m := range slices.Backward(conversation) {
+		if m.Role == Assistant {
+			c.Marks = append(c.Marks, i)
+			break
+		}
+	}
+	again := len(r.specs) > 0 || r.cfg.Mailbox != "" || r.form != nil
+	if again && (r.done.Turns+1 < r.cfg.MaxTurns || r.cfg.Continue != nil) {
+		c.Marks = append(c.Marks, len(conversation))
+	}
+	return c
 }
 
 // generate calls the model, in a span.

@@ -3,10 +3,12 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/internal/wire"
@@ -26,7 +28,7 @@ func (m *Model) params(req agent.Request) (sdk.MessageNewParams, error) {
 	params := sdk.MessageNewParams{
 		Model:     m.cfg.Model,
 		MaxTokens: cmp.Or(max(0, req.MaxTokens), m.cfg.MaxTokens, defaultMaxTokens),
-		Messages:  messages(turns),
+		Messages:  messages(turns, wire.Marked(turns, req.Cache)),
 	}
 	if strings.TrimSpace(req.System) != "" {
 		params.System = []sdk.TextBlockParam{{Text: req.System}}
@@ -38,11 +40,33 @@ func (m *Model) params(req agent.Request) (sdk.MessageNewParams, error) {
 		}
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}
+	if slices.Contains(req.Cache.Marks, 0) { // of four that the service takes; messages have two
+		if n := len(params.Tools); n > 0 {
+			params.Tools[n-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+		}
+		if len(params.System) > 0 {
+			params.System[0].CacheControl = sdk.NewCacheControlEphemeralParam()
+		}
+	}
+	if req.Schema != nil {
+		schema, err := wire.Format(req.Schema)
+		if err != nil {
+			return sdk.MessageNewParams{}, err
+		}
+		params.OutputConfig.Format.Schema = schema
+	}
 	return params, nil
 }
 
-// messages are the turns in alternating roles, the user's first.
-func messages(turns []wire.Turn) (messages []sdk.MessageParam) {
+// TakesSchema implements [agent.Structured]: a schema whose objects have only named members.
+func (m *Model) TakesSchema(schema *jsonschema.Schema) bool {
+	closed, _ := wire.Strict(schema)
+	return closed
+}
+
+// messages are the turns in alternating roles, the user's first. What the marked ones end with ends a prefix that the
+// service keeps.
+func messages(turns []wire.Turn, marked map[int]bool) (messages []sdk.MessageParam) {
 	add := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
 			return
@@ -53,7 +77,7 @@ func messages(turns []wire.Turn) (messages []sdk.MessageParam) {
 		}
 		messages = append(messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
-	for _, t := range turns {
+	for i, t := range turns {
 		if t.Answer != nil {
 			blocks := answerBlocks(t.Answer)
 			if len(messages) == 0 && len(blocks) > 0 {
@@ -61,7 +85,11 @@ func messages(turns []wire.Turn) (messages []sdk.MessageParam) {
 			}
 			add(sdk.MessageParamRoleAssistant, blocks)
 		}
-		add(sdk.MessageParamRoleUser, userBlocks(t))
+		blocks := userBlocks(t)
+		if n := len(blocks); n > 0 && marked[i] {
+			*blocks[n-1].GetCacheControl() = sdk.NewCacheControlEphemeralParam()
+		}
+		add(sdk.MessageParamRoleUser, blocks)
 	}
 	return messages
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
 
@@ -45,8 +46,26 @@ func (m *Model) params(req agent.Request) (sdk.ChatCompletionNewParams, error) {
 		}
 		params.Tools = append(params.Tools, tool)
 	}
+	// The service keeps prefixes by itself, and finds them better so.
+	if req.Cache.Key != "" && !m.cfg.LegacyMaxTokens {
+		params.PromptCacheKey = sdk.String(req.Cache.Key)
+	}
+	if req.Schema != nil {
+		schema, err := wire.Format(req.Schema)
+		if err != nil {
+			return sdk.ChatCompletionNewParams{}, err
+		}
+		format := shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "answer", Schema: schema}
+		if closed, required := wire.Strict(req.Schema); closed && required {
+			format.Strict = sdk.Bool(true)
+		}
+		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: format}
+	}
 	return params, nil
 }
+
+// TakesSchema implements [agent.Structured]: every schema, but for an older service.
+func (m *Model) TakesSchema(*jsonschema.Schema) bool { return !m.cfg.LegacyMaxTokens }
 
 // turn is an answer, the results of its calls, and what the user said.
 func (m *Model) turn(t wire.Turn) (messages []sdk.ChatCompletionMessageParamUnion) {

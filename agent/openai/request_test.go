@@ -173,3 +173,27 @@ func TestRequestWithParts(t *testing.T) {
 	_, body := sent(t, openai.Config{}, shown())
 	golden(t, "request_parts.json", body)
 }
+
+// The key of a run's cache and the schema go to the service, which keeps the model to a schema that it can be kept to.
+func TestRequestWithAKeyAndASchema(t *testing.T) {
+	req := conversation()
+	req.Cache = agent.Cache{Key: "3-0197", Marks: []int{0, 1}}
+	req.Schema = &jsonschema.Schema{Type: "object", Required: []string{"b", "a"}, PropertyOrder: []string{"b", "a"},
+		Properties:           map[string]*jsonschema.Schema{"b": {Type: "string"}, "a": {Type: "integer"}},
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+	_, body := sent(t, openai.Config{}, req)
+	for _, want := range []string{`"prompt_cache_key":"3-0197"`, `"strict":true`, `"type":"json_schema"`,
+		`"properties":{"b":{"type":"string"},"a":{"type":"integer"}}`} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s is not in %s", want, body)
+		}
+	}
+	req.Schema.Required = nil
+	if _, body = sent(t, openai.Config{}, req); strings.Contains(string(body), "strict") {
+		t.Errorf("an open schema is strict: %s", body)
+	}
+	_, body = sent(t, openai.Config{LegacyMaxTokens: true}, agent.Request{Messages: question.Messages, Cache: req.Cache})
+	if strings.Contains(string(body), "prompt_cache_key") {
+		t.Errorf("an older service gets %s", body)
+	}
+}

@@ -15,6 +15,7 @@ type Turn struct {
 	Answer  *agent.Message  // not empty, with ids and names of calls that the service accepts
 	Results []agent.Message // one for each call of the answer, in their order; Call is the id there
 	Said    [][]agent.Part  // by the user, a message each, none of them blank, without reasoning
+	At      int             // which message of the conversation it begins with
 }
 
 // notRun is the result of a call that has none, because services refuse such a conversation.
@@ -34,6 +35,7 @@ func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) 
 			if !blank(m) {
 				settle(turns, open)
 				turns, open = begin(turns, m, validID)
+				turns[len(turns)-1].At = i
 			}
 		case agent.ToolRole, agent.User:
 			if len(turns) == 0 {
@@ -52,6 +54,21 @@ func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) 
 		return nil, Refuse(errors.New("the transcript has no message after the model's last answer"))
 	}
 	return turns, nil
+}
+
+// Marked says which of the turns end where a request's beginnings do, see [agent.Cache]: the last two of those marks
+// that are not 0.
+func Marked(turns []Turn, cache agent.Cache) map[int]bool {
+	marked := map[int]bool{}
+	for _, mark := range slices.Backward(cache.Marks) {
+		for i := len(turns) - 1; i >= 0 && mark > 0 && len(marked) < 2; i-- {
+			if turns[i].At < mark {
+				marked[i] = true
+				break
+			}
+		}
+	}
+	return marked
 }
 
 // Refuse marks an error of a request that no service would take.
