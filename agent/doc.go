@@ -22,6 +22,9 @@
 // A [Model] is one method; adapters of services are modules of their own. The retry policy of the handler's
 // definition retries failed model calls, and a worker holds no slot meanwhile.
 //
+// [RunAs] is a run whose answer is of a type. Requests of a run begin with the same bytes, and say so ([Cache]), for
+// services that keep the beginnings of prompts. Package agenttest has a model for tests that answers from files.
+//
 // # The transcript
 //
 // Followers of the execution (client.Execution.Tail) see it live, as frames: [FrameMessage] for each message when it is

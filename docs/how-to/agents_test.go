@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/agent/agenttest"
 	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -67,6 +70,48 @@ var refund = agent.NewTool("refund", "Pays money back for an order.", payBack,
 func payBack(ctx context.Context, in Refund) (string, error) {
 	call, _ := agent.CallFrom(ctx)
 	return "paid", bank(ctx, call.Key, in) // the same key if the call is repeated after a crash
+}
+
+var Judge = handler.Define[string, Judgement]("judge", handler.Retry(5, time.Second, time.Minute))
+
+// Judgement is what a judge of a text is to answer.
+type Judgement struct {
+	Polite bool   `json:"polite"`
+	Why    string `json:"why" jsonschema:"one sentence"`
+}
+
+// judged is a handler whose agent answers with a Judgement.
+func judged(ctx context.Context, t *handler.Task, cfg agent.Config, text string) (Judgement, error) {
+	cfg.Prompt = "Is this polite? " + text
+	judgement, _, err := agent.RunAs[Judgement](ctx, t, cfg)
+	return judgement, err
+}
+
+// The model first answers in words, is told so, and then as asked.
+func TestJudges(t *testing.T) {
+	model := agent.ModelFunc(func(_ context.Context, q agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+		if len(q.Messages) == 1 {
+			return agent.Response{Message: agent.Message{Parts: agent.Text("It is rude.")}, Stop: agent.StopEnd}, nil
+		}
+		return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{{ID: "1", Name: q.Tools[0].Name,
+			Arguments: json.RawMessage(`{"polite":false,"why":"It shouts."}`)}}}, Stop: agent.StopTools}, nil
+	})
+	dir := t.TempDir()
+	for _, m := range []agent.Model{&agenttest.Recording{Record: model, Dir: dir}, replay(dir)} {
+		fftest.Run(t, Judge, func(ctx context.Context, t *handler.Task, text string) (Judgement, error) {
+			return judged(ctx, t, agent.Config{Model: m}, text)
+		}, "GO AWAY").WantResult(Judgement{Why: "It shouts."})
+	}
+}
+
+// replay answers as a model once did, from the files of a folder.
+func replay(dir string) agent.Model {
+	return &agenttest.Recording{FS: os.DirFS(dir)}
+}
+
+// rate keeps what a reader thinks of an answer.
+func rate(ctx context.Context, a *admin.Admin, id flowfabric.ExecutionID) error {
+	return agenttest.Score{Name: "helpful", Value: 0.5, Text: "right, but long"}.Set(ctx, a, id, flowfabric.By("anna"))
 }
 
 func bank(context.Context, string, Refund) error { return nil }
@@ -259,6 +304,12 @@ func TestAgents(t *testing.T) {
 		if !strings.Contains(printed.String(), want) {
 			t.Errorf("no %q in %s", want, &printed)
 		}
+	}
+	must(t, rate(ctx, a, exec.ID()))
+	rated, err := exec.Get(ctx)
+	must(t, err)
+	if rated.Tags["score.helpful"] != "0.5" {
+		t.Errorf("the tags are %v", rated.Tags)
 	}
 	transcript, err := agent.ReadTranscript(ctx, c, exec.ID(), agent.TranscriptOptions{})
 	must(t, err)

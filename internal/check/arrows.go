@@ -72,6 +72,7 @@ var beside = map[string]struct {
 		also: []string{"client", "embedded", "internal/maintain", "internal/partmetrics"}},
 
 	"agent/internal/wire": {on: "agent"},
+	"agent/agenttest":     {on: "agent", also: []string{"admin"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
