@@ -192,7 +192,8 @@ func TestRequestWithAKeyAndASchema(t *testing.T) {
 	if _, body = sent(t, openai.Config{}, req); strings.Contains(string(body), "strict") {
 		t.Errorf("an open schema is strict: %s", body)
 	}
-	_, body = sent(t, openai.Config{LegacyMaxTokens: true}, agent.Request{Messages: question.Messages, Cache: req.Cache})
+	_, body = sent(t, openai.Config{LegacyMaxTokens: true},
+		agent.Request{Messages: question.Messages, Cache: req.Cache})
 	if strings.Contains(string(body), "prompt_cache_key") {
 		t.Errorf("an older service gets %s", body)
 	}

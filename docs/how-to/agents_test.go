@@ -89,7 +89,8 @@ func judged(ctx context.Context, t *handler.Task, cfg agent.Config, text string)
 
 // The model first answers in words, is told so, and then as asked.
 func TestJudges(t *testing.T) {
-	model := agent.ModelFunc(func(_ context.Context, q agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(_ context.Context, q agent.Request,
+		_ func(agent.Delta) error) (agent.Response, error) {
 		if len(q.Messages) == 1 {
 			return agent.Response{Message: agent.Message{Parts: agent.Text("It is rude.")}, Stop: agent.StopEnd}, nil
 		}
