@@ -7,8 +7,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Model is a language model. Adapters are in modules of their own, agent/openai and agent/anthropic; a fake is a
-// function, see [ModelFunc].
+// Model is a language model. Adapters are in modules of their own, agent/openai, agent/anthropic and agent/gemini;
+// package fallback asks several in order; a fake is a function, see [ModelFunc].
 //
 // Generate makes one answer. It calls delta for each piece as it comes, in order and from one goroutine, and returns
 // what the pieces came to. It must end soon after ctx has ended, in mid-answer, too, and return the context's cause

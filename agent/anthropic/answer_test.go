@@ -14,24 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent/anthropic"
 )
 
-func TestTextIsStreamed(t *testing.T) {
-	model := serve(t, anthropic.Config{}, events(started, textBlock(0), ping, text(0, "Hel"), text(0, "lo, "), end(0),
-		ping, textBlock(1), text(1, "wörld"), end(1), because("end_turn"), stopped))
-	response, h := ask(t, model)
-	want := agent.Response{
-		Message: agent.Message{Role: agent.Assistant, Parts: agent.Text("Hello, wörld")},
-		Stop:    agent.StopEnd,
-		Usage:   agent.Usage{Input: 132, Output: 15, CacheRead: 100, CacheWrite: 7, Reasoning: 6},
-		Model:   "test-model-2026", ID: "msg_1",
-	}
-	if !reflect.DeepEqual(response, want) {
-		t.Errorf("the answer is %+v, want %+v", response, want)
-	}
-	if want := []string{"Hel", "lo, ", "wörld"}; !reflect.DeepEqual(h.text, want) {
-		t.Errorf("the deltas are %q, want %q", h.text, want)
-	}
-}
-
 func TestToolCallsInPieces(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/anthropic"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -57,16 +56,6 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 		{"too long", refuses(413, nil, `{"error":{"type":"request_too_large","message":"too long"}}`),
 			handler.Failure{Category: "model_refused", Permanent: true},
 			anthropic.Error{Status: 413, Type: "request_too_large", Message: "too long"}},
-		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(500)
-			piece, written := strings.Repeat("endless ", 1<<10), 0
-			for n, err := fmt.Fprint(w, piece); err == nil; n, err = fmt.Fprint(w, piece) {
-				if written += n; written > 64<<20 {
-					t.Error("the whole error is read")
-					return
-				}
-			}
-		}, handler.Failure{Category: "model_overloaded"}, anthropic.Error{Status: 500}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
@@ -75,7 +64,7 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 					calls++
 					tt.answer(w, r)
 				}))
-			check(t, err, tt.want)
+			modeltest.Check(t, err, tt.want)
 			if calls != 1 {
 				t.Errorf("the service was called %d times, want once: the execution's policy retries", calls)
 			}
@@ -83,33 +72,10 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 			if !errors.As(err, &said) {
 				t.Fatalf("%v is no *anthropic.Error", err)
 			}
-			if tt.name == "an error without end" {
-				said.Message = ""
-			}
 			if *said != tt.is {
 				t.Errorf("the error is %+v, want %+v", *said, tt.is)
 			}
 		})
-	}
-}
-
-// check compares what a worker makes of an error.
-func check(t *testing.T, err error, want handler.Failure) {
-	t.Helper()
-	got := handler.Classify(context.Background(), nil, err).Failure
-	pause := func(d *time.Duration) string {
-		if d == nil {
-			return "none"
-		}
-		return d.String()
-	}
-	if got.Category != want.Category || got.Permanent != want.Permanent ||
-		pause(got.RetryAfter) != pause(want.RetryAfter) {
-		t.Errorf("%v: category %s, permanent %t, pause %s; want %s, %t, %s", err, got.Category, got.Permanent,
-			pause(got.RetryAfter), want.Category, want.Permanent, pause(want.RetryAfter))
-	}
-	if len(err.Error()) > 2000 || strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error is long: %q", err)
 	}
 }
 
@@ -138,17 +104,7 @@ func TestFailuresWithinTheStream(t *testing.T) {
 			handler.Failure{Category: "model_rate_limited"}},
 		{"a refused request", events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`),
 			handler.Failure{Category: "model_refused", Permanent: true}},
-		{"no end", events(started, textBlock(0), text(0, "a")), overloaded},
 		{"no end after the reason", events(started, because("end_turn")), overloaded},
-		{"no event", events(), overloaded},
-		{"a cut connection", func(w http.ResponseWriter, r *http.Request) {
-			begin(w, r)
-			fmt.Fprint(w, wired(started, textBlock(0), text(0, "a")))
-			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler)
-		}, overloaded},
-		{"a cut event", stream(wired(started) + "event: content_block_start\ndata: {\"type\""), overloaded},
-		{"garbage", events("garbage"), malformed},
 		{"a number that is too long", events(`{"type":"ping","index":` + strings.Repeat("9", 10000) + `}`), malformed},
 		{"a text for a number", events(started, `{"type":"content_block_delta","index":"0"}`), malformed},
 		{"a piece before its block", events(started, text(3, "a")), malformed},
@@ -156,105 +112,12 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		{"a nameless call", events(started, toolBlock(0, "toolu_a", "")), malformed},
 		{"a call twice", events(started, toolBlock(0, "toolu_a", "x"), toolBlock(1, "toolu_a", "x")), malformed},
 		{"no reason", events(started, stopped), malformed},
-		{"a line without end", stream("data: " + strings.Repeat("x", 33<<20)), malformed},
-		{"too large an answer", stream(strings.Repeat("data: "+strings.Repeat("x", 17<<20)+"\n", 2) + "\n"), malformed},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprint(w, "<html>Welcome</html>")
-		}, malformed},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
 		}, handler.Failure{Category: "model_refused", Permanent: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			check(t, fails(t, serve(t, anthropic.Config{}, tt.answer)), tt.want)
+			modeltest.Check(t, fails(t, serve(t, anthropic.Config{}, tt.answer)), tt.want)
 		})
-	}
-}
-
-func TestNoConnection(t *testing.T) {
-	model, err := anthropic.New(anthropic.Config{Model: "m", APIKey: key, BaseURL: "http://127.0.0.1:1?key=" + key,
-		HTTPClient: &http.Client{Transport: &http.Transport{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, fails(t, model), handler.Failure{Category: "model_overloaded"})
-}
-
-func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
-	cause := errors.New("the budget is spent")
-	within := map[string]func(w http.ResponseWriter, end func()){
-		"before the stream": func(_ http.ResponseWriter, end func()) { end() },
-		"in the middle": func(w http.ResponseWriter, end func()) {
-			fmt.Fprint(w, wired(started, textBlock(0), text(0, "a"))+"event: content_bl")
-			w.(http.Flusher).Flush()
-			end()
-		},
-	}
-	for name, answer := range within {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			model := serve(t, anthropic.Config{}, func(w http.ResponseWriter, r *http.Request) {
-				begin(w, r)
-				answer(w, func() { cancel(cause) })
-				<-r.Context().Done() // the client hangs up
-			})
-			if _, err := model.Generate(ctx, question, func(agent.Delta) error { return nil }); err != cause {
-				t.Errorf("the error is %v, want %v", err, cause)
-			}
-		})
-	}
-	t.Run("between two deltas", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		heard := 0
-		model := serve(t, anthropic.Config{},
-			events(started, textBlock(0), text(0, "a"), text(0, "b"), end(0), because("end_turn"), stopped))
-		_, err := model.Generate(ctx, question, func(agent.Delta) error {
-			heard++
-			cancel(cause)
-			return nil
-		})
-		if err != cause || heard != 1 {
-			t.Errorf("the error is %v after %d deltas, want %v after one", err, heard, cause)
-		}
-	})
-	t.Run("a timeout of the client is not the end of the context", func(t *testing.T) {
-		model := serve(t, anthropic.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}},
-			events(stopped))
-		err := fails(t, model)
-		check(t, err, handler.Failure{Category: "model_overloaded"})
-		if errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v is the end of a context", err)
-		}
-	})
-}
-
-func TestDeltasComeAtOnceAndTheirErrorIsReturned(t *testing.T) {
-	next := make(chan struct{})
-	model := serve(t, anthropic.Config{}, func(w http.ResponseWriter, r *http.Request) {
-		begin(w, r)
-		fmt.Fprint(w, wired(started, textBlock(0)))
-		for _, word := range []string{"one", "two", "three"} {
-			fmt.Fprint(w, wired(text(0, word)))
-			w.(http.Flusher).Flush()
-			select {
-			case <-next:
-			case <-r.Context().Done():
-				return
-			}
-		}
-	})
-	full := errors.New("no more frames")
-	var words []string
-	_, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
-		words = append(words, d.Text)
-		if d.Text == "three" {
-			return full
-		}
-		next <- struct{}{}
-		return nil
-	})
-	if err != full || strings.Join(words, " ") != "one two three" {
-		t.Errorf("the error is %v after %q, want %v", err, words, full)
 	}
 }

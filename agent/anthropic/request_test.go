@@ -16,6 +16,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/anthropic"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -180,23 +181,7 @@ func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, fails(t, model), handler.Failure{Category: "model_refused", Permanent: true})
-}
-
-func TestRequestsThatNoServiceTakes(t *testing.T) {
-	model := serve(t, anthropic.Config{},
-		func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
-	for name, messages := range map[string][]agent.Message{
-		"empty":           nil,
-		"an unknown role": {{Role: "system", Parts: agent.Text("x")}},
-		"answered":        {question.Messages[0], {Role: agent.Assistant, Parts: agent.Text("y")}},
-	} {
-		_, err := model.Generate(t.Context(), agent.Request{Messages: messages}, func(agent.Delta) error { return nil })
-		if err == nil {
-			t.Fatalf("%s: no error", name)
-		}
-		check(t, err, handler.Failure{Category: "model_refused", Permanent: true})
-	}
+	modeltest.Check(t, fails(t, model), handler.Failure{Category: "model_refused", Permanent: true})
 }
 
 func TestNewRefusesAnUnusableConfiguration(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/anthropic"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 )
 
 const (
-	key   = "sk-ant-test-0123456789"
+	key   = modeltest.Key
 	noKey = "none" // asks serve for a model without a key
 )
 

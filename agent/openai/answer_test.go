@@ -13,28 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
 
-func TestTextIsStreamed(t *testing.T) {
-	model := serve(t, openai.Config{}, events(
-		chunk(`{"role":"assistant","content":"","refusal":null}`, "null"), text("Hel"), text("lo, wörld"),
-		chunk(`{}`, "stop"),
-		`{"id":"chatcmpl-1","object":"chat.completion.chunk","model":"test-model-2026","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":3,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":4}}}`,
-		done,
-	))
-	response, h := ask(t, model)
-	want := agent.Response{
-		Message: agent.Message{Role: agent.Assistant, Parts: agent.Text("Hello, wörld")},
-		Stop:    agent.StopEnd,
-		Usage:   agent.Usage{Input: 20, Output: 9, CacheRead: 8, CacheWrite: 3, Reasoning: 4},
-		Model:   "test-model-2026", ID: "chatcmpl-1",
-	}
-	if !reflect.DeepEqual(response, want) {
-		t.Errorf("the answer is %+v, want %+v", response, want)
-	}
-	if want := []string{"Hel", "lo, wörld"}; !reflect.DeepEqual(h.text, want) {
-		t.Errorf("the deltas are %q, want %q", h.text, want)
-	}
-}
-
 func TestToolCallsInPieces(t *testing.T) {
 	first := func(index int, id, name string) string {
 		return chunk(fmt.Sprintf(

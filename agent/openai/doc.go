@@ -1,5 +1,5 @@
 // Package openai is an [agent.Model] that speaks the Chat Completions API of OpenAI, which most other services and
-// local servers speak, too.
+// local servers speak, too, or its Responses API: see [NewResponses].
 //
 //	go get github.com/flowfabric/flowfabric-go/agent/openai    # until the module is published: see the README
 //	export OPENAI_API_KEY=…                                     # or Config.APIKey
@@ -18,6 +18,9 @@
 // the place of other files, and of images in answers, is a text that names them. A message that is only text is sent
 // as a string. Reasoning is not sent, unless Config.ReturnReasoning says so.
 //
+// In the Responses API, the system text are the instructions, and images and PDFs that tools answer are in their
+// results. The service is asked to store nothing.
+//
 // # What comes back
 //
 // Usage is what the service reports last. It is zero if the service reports none, so that a budget of tokens counts
@@ -35,7 +38,8 @@
 //	the request cannot be valid         model_refused, permanent
 //	the context ends                    its cause
 //
-// An answer is whole if the service gave a reason to stop and then ended the stream, with or without its [DONE]. The
+// An answer is whole if the service gave a reason to stop and then ended the stream, with or without its [DONE], or
+// in the Responses API once the response is completed or incomplete. The
 // SDK's own retries are off: the policy of the execution retries, and holds no slot meanwhile. An error of the
 // service is an [*Error], and its text never has the key.
 package openai

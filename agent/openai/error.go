@@ -22,7 +22,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	text := "openai: chat completion: the service answers"
+	text := "openai: the service answers"
 	if e.Status != 0 {
 		text += " " + strings.TrimSpace(strconv.Itoa(e.Status)+" "+http.StatusText(e.Status))
 	}
@@ -96,7 +96,8 @@ var statuses = map[string]int{
 	"rate_limit_exceeded": 429, "rate_limit_error": 429, "insufficient_quota": 429, "too_many_requests": 429,
 	"invalid_request_error": 400, "BadRequestError": 400, "context_length_exceeded": 400, "content_filter": 400,
 	"authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404,
-	"model_not_found": 404,
+	"model_not_found": 404, "invalid_prompt": 400, "data_residency_mismatch": 400, "bio_policy": 400,
+	"misalignment_policy_violation": 400,
 }
 
 func status(names ...string) int {
@@ -106,6 +107,9 @@ func status(names ...string) int {
 		}
 		if n := statuses[name]; n != 0 {
 			return n
+		}
+		if strings.Contains(name, "image") { // of Responses: one that the service cannot read
+			return 400
 		}
 	}
 	return 0

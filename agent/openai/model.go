@@ -32,7 +32,7 @@ type Config struct {
 	LegacyMaxTokens bool  // sends the bound as max_tokens, for services that do not know max_completion_tokens
 
 	// ReturnReasoning keeps the model's reasoning in Message.Private and sends it back with the conversation. Some
-	// reasoning models that use tools demand it, others refuse it.
+	// reasoning models that use tools demand it, others refuse it. See also [NewResponses].
 	ReturnReasoning bool
 
 	// Options of the SDK for every request, for example option.WithHeader, option.WithJSONSet("temperature", 0), or
@@ -43,8 +43,16 @@ type Config struct {
 
 // Model is an [agent.Model]. It may be used concurrently.
 type Model struct {
-	cfg    Config
-	client sdk.Client
+	cfg       Config
+	client    sdk.Client
+	responses bool // it speaks the Responses API
+}
+
+// assembler puts the events of an answer together.
+type assembler interface {
+	event(data []byte) (done bool, err error)
+	count() int // of events
+	response() (agent.Response, error)
 }
 
 var (
@@ -84,17 +92,12 @@ func New(cfg Config) (*Model, error) {
 // Generate implements [agent.Model]. See the package comment for its errors.
 func (m *Model) Generate(ctx context.Context, req agent.Request,
 	delta func(agent.Delta) error) (agent.Response, error) {
-	params, err := m.params(req)
-	if err != nil {
-		return agent.Response{}, fmt.Errorf("openai: chat completion: %w", err)
-	}
 	c := &call{ctx: ctx}
 	defer c.close()
-	stream, err := c.open(m.client, params)
+	stream, answer, err := m.open(c, req, delta)
 	if err != nil {
 		return agent.Response{}, err
 	}
-	answer := newAnswer(delta, m.cfg.ReturnReasoning)
 	for stream.Next() {
 		if ctx.Err() != nil {
 			return agent.Response{}, context.Cause(ctx)
@@ -115,6 +118,26 @@ func (m *Model) Generate(ctx context.Context, req agent.Request,
 	return c.response(answer)
 }
 
+// open sends the request.
+func (m *Model) open(c *call, req agent.Request, delta func(agent.Delta) error) (ssestream.Decoder, assembler, error) {
+	// The SDK's stream takes an answer that ends without its mark for a whole one, so that its events are read here.
+	options := []option.RequestOption{option.WithResponseInto(&c.res), option.WithMiddleware(c.watch)}
+	if m.responses {
+		params, err := m.responseParams(req)
+		if err != nil {
+			return nil, nil, fmt.Errorf("openai: %w", err)
+		}
+		stream, err := c.events(m.client.Responses.NewStreaming(c.ctx, params, options...).Err())
+		return stream, newResponseAnswer(delta, m.cfg.ReturnReasoning), err
+	}
+	params, err := m.params(req)
+	if err != nil {
+		return nil, nil, fmt.Errorf("openai: %w", err)
+	}
+	stream, err := c.events(m.client.Chat.Completions.NewStreaming(c.ctx, params, options...).Err())
+	return stream, newAnswer(delta, m.cfg.ReturnReasoning), err
+}
+
 // call is one request to the service.
 type call struct {
 	ctx     context.Context
@@ -122,11 +145,8 @@ type call struct {
 	secrets wire.Secrets
 }
 
-// open sends the request and returns the events of the answer.
-func (c *call) open(client sdk.Client, params sdk.ChatCompletionNewParams) (ssestream.Decoder, error) {
-	// The SDK's stream takes an answer that ends without its mark for a whole one, so that its events are read here.
-	err := client.Chat.Completions.NewStreaming(c.ctx, params, option.WithResponseInto(&c.res),
-		option.WithMiddleware(c.watch)).Err()
+// events are those of the answer to a request that was sent with err.
+func (c *call) events(err error) (ssestream.Decoder, error) {
 	if err == nil {
 		return ssestream.NewDecoder(c.res), nil
 	}
@@ -153,7 +173,7 @@ func (c *call) broken(err error) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	return agent.StatusError(0, nil, fmt.Errorf("openai: chat completion: %w", c.secrets.Broken(err)))
+	return agent.StatusError(0, nil, fmt.Errorf("openai: %w", c.secrets.Broken(err)))
 }
 
 // failure is the error of an event, or of delta.
@@ -167,12 +187,12 @@ func (c *call) failure(err error) error {
 		said.hide(c.secrets)
 		return agent.StatusError(said.Status, nil, said)
 	}
-	return wire.Malformed(fmt.Errorf("openai: chat completion: %s", wire.Excerpt(c.secrets.Hide(err.Error()))))
+	return wire.Malformed(fmt.Errorf("openai: %s", wire.Excerpt(c.secrets.Hide(err.Error()))))
 }
 
 // response is what the events came to.
-func (c *call) response(answer *answer) (agent.Response, error) {
-	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.events == 0 &&
+func (c *call) response(answer assembler) (agent.Response, error) {
+	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.count() == 0 &&
 		media != "text/event-stream" {
 		return agent.Response{}, c.failure(fmt.Errorf("the service sends %q and no event", media))
 	}

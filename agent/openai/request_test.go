@@ -14,7 +14,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/openai"
-	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // sent makes a request and returns it as the service got it.
@@ -118,21 +117,6 @@ func TestKeyOfTheEnvironment(t *testing.T) {
 		if r, _ := sent(t, openai.Config{APIKey: configured}, question); r.Header.Get("Authorization") != want {
 			t.Errorf("the authorization is %q, want %q", r.Header.Get("Authorization"), want)
 		}
-	}
-}
-
-func TestRequestsThatNoServiceTakes(t *testing.T) {
-	model := serve(t, openai.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
-	for name, messages := range map[string][]agent.Message{
-		"empty":           nil,
-		"an unknown role": {{Role: "developer", Parts: agent.Text("x")}},
-		"answered":        {question.Messages[0], {Role: agent.Assistant, Parts: agent.Text("y")}},
-	} {
-		_, err := model.Generate(t.Context(), agent.Request{Messages: messages}, func(agent.Delta) error { return nil })
-		if err == nil {
-			t.Fatalf("%s: no error", name)
-		}
-		check(t, err, handler.Failure{Category: "model_refused", Permanent: true})
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
 
 const (
-	key   = "sk-test-0123456789"
+	key   = modeltest.Key
 	noKey = "none" // asks serve for a model without a key
 )
 
@@ -33,6 +34,13 @@ func TestMain(m *testing.M) {
 // serve starts a service and returns a model of it.
 func serve(t *testing.T, cfg openai.Config, answer http.HandlerFunc) *openai.Model {
 	t.Helper()
+	return serveWith(t, openai.New, cfg, answer)
+}
+
+// serveWith starts a service and makes a model of it.
+func serveWith(t *testing.T, make func(openai.Config) (*openai.Model, error), cfg openai.Config,
+	answer http.HandlerFunc) *openai.Model {
+	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	cfg.Model, cfg.BaseURL, cfg.HTTPClient = "test-model", server.URL+"/v1", server.Client()
@@ -42,7 +50,7 @@ func serve(t *testing.T, cfg openai.Config, answer http.HandlerFunc) *openai.Mod
 	case noKey:
 		cfg.APIKey = ""
 	}
-	model, err := openai.New(cfg)
+	model, err := make(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

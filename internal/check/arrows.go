@@ -71,13 +71,14 @@ var beside = map[string]struct {
 	"runtime": {on: "handler",
 		also: []string{"client", "embedded", "internal/maintain", "internal/partmetrics"}},
 
+	"agent/fallback":      {on: "agent"},
 	"agent/internal/wire": {on: "agent"},
 	"agent/agenttest":     {on: "agent", also: []string{"admin"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
+var tops = []string{"agent/internal/modeltest", "cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
 	"internal/simulate",
@@ -103,7 +104,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime", "agent"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
-	"testing": {"fftest", "internal/clienttest", "internal/conformance", "internal/must",
+	"testing": {"agent/internal/modeltest", "fftest", "internal/clienttest", "internal/conformance", "internal/must",
 		"internal/testserver", "internal/testwait"},
 }
 

@@ -31,6 +31,7 @@ var classes = []string{"go", "lua", "tests", "examples", "benchmarks", "generate
 // trees says which class a file belongs to: the first entry that holds it. A test file outside of benchmarks is of
 // the class tests, wherever it is. What no entry holds is the product: go or lua.
 var trees = []struct{ under, class string }{
+	{"agent/internal/modeltest", "tests"},
 	{"benchmarks", "benchmarks"},
 	{"docs", "examples"},
 	{"examples", "examples"},

@@ -10,7 +10,7 @@ import (
 )
 
 // helpers are the trees, besides files of tests, whose code runs in tests alone.
-var helpers = []string{"benchmarks/driver/drivertest", "internal/clienttest", "internal/cluster",
+var helpers = []string{"agent/internal/modeltest", "benchmarks/driver/drivertest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/crash",
 	"internal/invariant", "internal/model", "internal/must", "internal/race", "internal/sentinel", "internal/storetest",
 	"internal/testserver", "internal/testwait", "internal/toxic"}

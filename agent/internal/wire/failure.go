@@ -26,7 +26,7 @@ type Secrets []string
 
 // Learn adds the keys that a request carries.
 func (s *Secrets) Learn(h http.Header) {
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		for _, value := range h.Values(name) {
 			if _, key, ok := strings.Cut(value, " "); ok {
 				value = key
