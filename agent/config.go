@@ -167,7 +167,7 @@ func (c Config) checkMessage(m Message) error {
 	}
 	for i, p := range m.Parts {
 		if p.hasBytes() && len(p.Data) == 0 {
-			return fmt.Errorf("Parts[%d] is a blob, and %w (%w)", i, errNoBlobs, flowfabric.ErrInvalidInput)
+			return fmt.Errorf("%s[%d] is a blob, and %w (%w)", partsField, i, errNoBlobs, flowfabric.ErrInvalidInput)
 		}
 	}
 	return tooLarge(m.Parts)

@@ -12,6 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
+// partsField is the field that errors about parts name.
+const partsField = "Parts"
+
 // PartType says what a part of a message is.
 type PartType string
 
@@ -84,7 +87,7 @@ func (p Part) check() error {
 func checkParts(parts []Part) error {
 	for i, p := range parts {
 		if err := p.check(); err != nil {
-			return fmt.Errorf("Parts[%d]: %w", i, err)
+			return fmt.Errorf("%s[%d]: %w", partsField, i, err)
 		}
 	}
 	return nil
@@ -146,6 +149,6 @@ func tooLarge(parts []Part) error {
 	if len(p.Data) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Parts[%d], of type %s, has %d bytes, more than fit into a message: %w (%w)", largest, p.Type,
-		len(p.Data), errNoBlobs, flowfabric.ErrPayloadTooLarge)
+	return fmt.Errorf("%s[%d], of type %s, has %d bytes, more than fit into a message: %w (%w)", partsField, largest,
+		p.Type, len(p.Data), errNoBlobs, flowfabric.ErrPayloadTooLarge)
 }
