@@ -65,7 +65,7 @@ func (g *gates) content(root keys.Partition, named ...string) string {
 func (g *gates) still(gate, what string, run func()) {
 	g.Helper()
 	root := g.gateRoot(gate)
-	named := []string{root.Gate(gate), root.Usage(gate), root.GateBook(gate), root.Spenders(gate),
+	named := []string{root.Gate(gate), root.Usage(gate), root.GateLog(gate), root.Spenders(gate),
 		root.Report(gate, "k")}
 	before := g.content(root, named...)
 	run()

@@ -16,7 +16,7 @@ var admissionAreas = map[string]string{
 	"": "hash", ":gates": "zset", ":trail": "stream", ":ga:": "hash", ":gh:": "list", ":gu:": "hash", ":gx:": "zset",
 	":gl:": "hash", ":gq:": "zset", ":gp:": "list", ":reserved": "zset", ":gr:": "string", ":gw:": "zset",
 	":gt:": "zset", ":gs:": "zset", ":gc:": "zset", ":ge:": "zset", ":gv:": "hash", ":gk:": "zset", ":gy:": "zset",
-	":gf:": "zset", ":gz:": "zset", ":gi:": "hash", ":gd:": "hash",
+	":gf:": "zset", ":gz:": "zset", ":gi:": "hash", ":go:": "hash",
 }
 
 var (
@@ -167,7 +167,7 @@ func (a *admission) service(name string, h map[string]string) {
 // passing tells whether a key has a TTL: ledgers, reports, lines, hours, windows, what is kept of services, and who
 // waits for a limit of a key.
 func passing(key string) bool {
-	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":gd:", ":gt:", ":gc:@", ":ge:@", ":gv:", ":gk:", ":gy:", ":gf:",
+	return ofAny(key, ":gl:", ":gr:", ":gq:", ":gp:", ":go:", ":gt:", ":gc:@", ":ge:@", ":gv:", ":gk:", ":gy:", ":gf:",
 		":gz:", ":gi:")
 }
 
@@ -175,7 +175,7 @@ func passing(key string) bool {
 func (a *admission) owned(key string) {
 	family, _ := areaOf(key, admissionAreas)
 	name := strings.TrimPrefix(key, family)
-	if ofAny(family, ":gu:", ":gx:", ":gh:", ":gq:", ":gd:", ":gw:", ":gt:", ":gs:", ":gc:", ":ge:") &&
+	if ofAny(family, ":gu:", ":gx:", ":gh:", ":gq:", ":go:", ":gw:", ":gt:", ":gs:", ":gc:", ":ge:") &&
 		a.Hashes[":ga:"+name] == nil &&
 		!ofAny(key, ":gt:@", ":gs:@", ":gc:@", ":ge:@") {
 		a.wrong("%s belongs to nothing", key)

@@ -108,14 +108,14 @@ func (p Partition) Schedule(name string) string     { return string(p) + ":sc:" 
 func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }
-func (p Partition) GateBook(name string) string { return string(p) + ":gh:" + name }
+func (p Partition) GateLog(name string) string  { return string(p) + ":gh:" + name }
 func (p Partition) Usage(name string) string    { return string(p) + ":gu:" + name }
 func (p Partition) Spenders(name string) string { return string(p) + ":gx:" + name }
 func (p Partition) Ledger(name, spender string) string {
 	return string(p) + ":gl:" + name + ":" + spender
 }
 func (p Partition) Line(name string) string  { return string(p) + ":gq:" + name }
-func (p Partition) Hours(name string) string { return string(p) + ":gd:" + name }
+func (p Partition) Hours(name string) string { return string(p) + ":go:" + name }
 func (p Partition) Samples(name, label string) string {
 	return string(p) + ":gp:" + name + ":" + label
 }
@@ -125,6 +125,14 @@ func (p Partition) Window(name string) string        { return string(p) + ":gt:"
 func (p Partition) Slots(name string) string         { return string(p) + ":gs:" + counted(name) }
 func (p Partition) SlotWaiters(name string) string   { return string(p) + ":gc:" + counted(name) }
 func (p Partition) RateWaiters(name string) string   { return string(p) + ":ge:" + timed(name) }
+func (p Partition) Pace(name string) string          { return string(p) + ":gv:" + name }
+func (p Partition) Calls(name string) string         { return string(p) + ":gk:" + name }
+func (p Partition) Takers(name string) string        { return string(p) + ":gy:" + name }
+func (p Partition) Turn(name string) string          { return string(p) + ":gf:" + name }
+func (p Partition) Asking(name string) string        { return string(p) + ":gi:" + name }
+func (p Partition) Queued(name, namespace string) string {
+	return string(p) + ":gz:" + name + ":" + namespace
+}
 
 func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id.String() }
 func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id.String() }

@@ -24,7 +24,7 @@ const auditHolds = 1000
 // anyLimit before "@<key>" is a limit of that key, of whatever numbers.
 const anyLimit = "@0.0.0"
 
-var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "gd",
+var gateAreas = []string{"", "trail", "gates", "reserved", "ga", "gh", "gu", "gx", "gl", "gr", "gw", "gq", "gp", "go",
 	"gt", "gs", "gc", "ge", "gv", "gk", "gy", "gf", "gz", "gi"}
 
 // passingAreas are those whose keys go by themselves.

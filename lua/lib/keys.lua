@@ -91,7 +91,7 @@ function keys.ledger(r, name, spender) return r .. ':gl:' .. name .. ':' .. spen
 -- zset: who waits for amounts, as <partition>.<uuid>, by priority and when
 function keys.line(r, name) return r .. ':gq:' .. name end
 -- hash: hour:dimension -> used in that hour, of the last 24 and this one
-function keys.hours(r, name) return r .. ':gd:' .. name end
+function keys.hours(r, name) return r .. ':go:' .. name end
 -- list: what calls of a label used
 function keys.samples(r, name, label) return r .. ':gp:' .. name .. ':' .. label end
 function keys.report(r, name, key) return r .. ':gr:' .. name .. ':' .. key end -- string: a report that was applied

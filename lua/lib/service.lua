@@ -436,7 +436,7 @@ function service.finish(ctx, s, q)
   end
   for i = 1, q.how ~= 'over' and #s.dims or 0 do
     local d = s.dims[i]
-    local estimate, used = q.estimate[d.dim] or 0, q.used[d.dim] or 0
+    local estimate, used = math.min(d.rate, q.estimate[d.dim] or 0), q.used[d.dim] or 0
     if d.dim == 'requests' then
       estimate = q.estimate.requests or 1
       used = q.how == 'release' and 0 or math.max(used, 1)
