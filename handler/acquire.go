@@ -264,6 +264,11 @@ func (c *calls) ended(ctx context.Context, t *Task) {
 	c.mu.Lock()
 	open := slices.Clone(c.open)
 	c.mu.Unlock()
+	if len(open) == 0 { // as of nearly every run
+		return
+	}
+	ctx, cancel := outlive(ctx, spendGrace)
+	defer cancel()
 	for _, p := range open {
 		p.mu.Lock()
 		admitted, said := p.admitted, p.how

@@ -453,11 +453,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		s.closed = true
 		<-s.turn
 	}
-	if t.cfg.Services != nil {
-		ctx, cancel := outlive(ctx, spendGrace)
-		t.calls.ended(ctx, t)
-		cancel()
-	}
+	t.calls.ended(ctx, t)
 	t.mu.Lock()
 	stopped := t.stopped
 	t.mu.Unlock()
