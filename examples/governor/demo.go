@@ -225,7 +225,7 @@ func (d *show) with(ctx context.Context) error {
 	calls, refused := to[""].Calls-from[""].Calls, to[""].Refused
 	d.print("    %d calls, %d%% of what the service allows; %d refused.", calls,
 		calls*100/int64(d.rate*(closes-lining)), refused)
-	d.print("    Because it was overloaded, %d calls were refused after that.", before[""].Refused-refused)
+	d.print("    Refused because it was overloaded: %d.", before[""].Refused-refused)
 	d.print("")
 	return d.takeBack(ctx)
 }
