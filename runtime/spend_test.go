@@ -246,6 +246,11 @@ func TestHardBreachBlocks(t *testing.T) {
 		why := closed()
 		return why == "gate b amount tokens 40 45 10", why
 	})
+	// The worker has the route woken only after it has closed it, and then looks whether there is room meanwhile.
+	testwait.Progress(t, "the route waits for room", func() (bool, any) {
+		b := y.budget("b")
+		return b.Waiting == 1, b.Waiting
+	})
 	b := tokens("b", 1000, admission.HardBlock)
 	_, _, wake, err := y.engine.PutGate(y.ctx, b, 1)
 	if err != nil || len(wake) != 1 {
