@@ -61,6 +61,9 @@ func (s *shelf) stored(messages []Message) {
 
 // put stores data, several at once.
 func (s *shelf) put(ctx context.Context, data map[string][]byte) error {
+	if len(data) == 0 {
+		return nil
+	}
 	p := pool.New().WithMaxGoroutines(readers).WithContext(ctx).WithCancelOnError().WithFirstError()
 	for ref, bytes := range data {
 		p.Go(func(ctx context.Context) error {
@@ -79,6 +82,9 @@ func (s *shelf) put(ctx context.Context, data map[string][]byte) error {
 
 // fetch gives the parts of messages their bytes. Messages is changed, what is in it is not.
 func (s *shelf) fetch(ctx context.Context, messages []Message) error {
+	if !slices.ContainsFunc(messages, func(m Message) bool { return slices.ContainsFunc(m.Parts, Part.away) }) {
+		return nil
+	}
 	got, err := s.read(ctx, messages)
 	if err != nil {
 		return lasting(err)
