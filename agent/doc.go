@@ -35,6 +35,11 @@
 // attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from the recorded steps,
 // at any time.
 //
+// # Tools that wait
+//
+// A tool with [MaySuspend] may wait for hours, and may have steps of its own: the execution is suspended meanwhile and
+// holds nothing.
+//
 // # Images and files
 //
 // A [Message] has parts: texts, images, files and reasoning ([Part]). Tools answer with a []Part, users send them, and

@@ -99,8 +99,24 @@ func (j *job) bad() error {
 	return j.tool.check(j.Arguments)
 }
 
-// work runs the steps of calls at once. One that fails does not stop the others: what they did is recorded.
+// work makes calls: first those that do not suspend, then the others in their order.
 func (r *run) work(ctx context.Context, jobs []*job) error {
+	suspends := func(j *job) bool { return j.tool != nil && j.tool.suspends }
+	if err := r.atOnce(ctx, slices.DeleteFunc(slices.Clone(jobs), suspends)); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if suspends(j) {
+			if r.step(ctx, j); j.err != nil {
+				return j.err
+			}
+		}
+	}
+	return nil
+}
+
+// atOnce runs the steps of calls. One that fails does not stop the others: what they did is recorded.
+func (r *run) atOnce(ctx context.Context, jobs []*job) error {
 	if len(jobs) == 1 {
 		r.step(ctx, jobs[0])
 		return jobs[0].err
@@ -126,7 +142,11 @@ func (r *run) work(ctx context.Context, jobs []*job) error {
 // step makes one call and records what came of it.
 func (r *run) step(ctx context.Context, j *job) {
 	name := r.cfg.prefixed(j.named("tool"))
+	outside := ctx
 	j.done, j.err = handler.Step(ctx, r.task, name, func(ctx context.Context) (outcome, error) {
+		if j.tool != nil && j.tool.suspends {
+			ctx = outside // it is no part of the step, which only keeps what it returns
+		}
 		began := time.Now()
 		parts, failed, err := r.result(ctx, name, j)
 		took := time.Since(began)

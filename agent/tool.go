@@ -33,6 +33,7 @@ type definition struct {
 	question func(arguments []byte) string
 	asks     reflect.Type // what question is about
 	endsRun  bool
+	suspends bool
 	bad      error
 }
 
@@ -49,6 +50,13 @@ type ToolOption func(*definition)
 // EndsRun makes an error of the tool end the run instead of going to the model: [Run] returns it, nothing is
 // recorded, and the retry policy decides about another attempt, which runs the tool again.
 func EndsRun() ToolOption { return func(d *definition) { d.endsRun = true } }
+
+// MaySuspend is for a tool that waits, or has steps of its own, for example one whose work takes hours: its function
+// may use the task ([Call].Task) as a handler does, with names that begin with Call.Step. It runs in the handler, not
+// in a step: in each run from the top, until its result is recorded. So what must not be repeated belongs into steps.
+// If it waits, it returns that error, and the run goes on when the answer is there. Calls of such tools come after the
+// others of a turn, one after the other.
+func MaySuspend() ToolOption { return func(d *definition) { d.suspends = true } }
 
 // NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is
 // told: fields are required unless they are omitempty or omitzero, and the tag jsonschema describes one. name is
@@ -110,6 +118,11 @@ func define[In any](d *definition, noFunc bool) error {
 	if schema.Type != "object" {
 		return fmt.Errorf("the arguments, a %v, are no object as JSON", in)
 	}
+	return settle[In](d, schema)
+}
+
+// settle gives a tool the schema of its arguments.
+func settle[In any](d *definition, schema *jsonschema.Schema) error {
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
 		return fmt.Errorf("schema of the arguments: %w", err)
@@ -120,6 +133,42 @@ func define[In any](d *definition, noFunc bool) error {
 		return err
 	}
 	return d.approval.validate()
+}
+
+// ToolOf makes a tool of a function whose arguments no Go type describes, for example one that another process offers:
+// spec.Schema, of an object, says what they are. fn gets them as the model wrote them, after they were checked. The
+// rules of [NewTool] hold. The option [Question] is refused for any type but json.RawMessage.
+func ToolOf(spec ToolSpec, fn func(ctx context.Context, arguments json.RawMessage) ([]Part, error),
+	opts ...ToolOption) Tool {
+	d := &definition{spec: spec}
+	for _, opt := range opts {
+		opt(d)
+	}
+	in := reflect.TypeFor[json.RawMessage]()
+	switch {
+	case !named(spec.Name, limits.MaxToolName, "_-"):
+		d.bad = fmt.Errorf("the name is not valid, want 1..%d of A-Z a-z 0-9 _ -", limits.MaxToolName)
+	case fn == nil:
+		d.bad = errors.New("the function is nil")
+	case d.asks != nil && d.asks != in:
+		d.bad = fmt.Errorf("the option Question is about a %v, want one about a %v", d.asks, in)
+	case spec.Schema == nil || spec.Schema.Type != "object":
+		d.bad = errors.New("the schema is not of an object")
+	default:
+		d.bad = settle[json.RawMessage](d, spec.Schema)
+	}
+	if d.bad != nil {
+		d.bad = fmt.Errorf("tool %.80q: %w", spec.Name, d.bad)
+		return Tool{d}
+	}
+	d.call = func(ctx context.Context, arguments []byte) ([]Part, error) {
+		parts, err := fn(ctx, arguments)
+		if err != nil {
+			return nil, err
+		}
+		return partsOf(parts)
+	}
+	return Tool{d}
 }
 
 // decode reads JSON that fits a schema. Its errors are in words for the model.
@@ -165,7 +214,7 @@ type Call struct {
 	// Key is the same whenever this call is repeated, with these arguments, and for no other call: an idempotency key
 	// for systems outside, 36 bytes. A replay of the execution that makes the same call again has the same key.
 	Key string
-	// Task is the handler's, for example to spend. Steps and waits inside a tool are refused.
+	// Task is the handler's, for example to spend. Steps and waits are for tools with [MaySuspend] only.
 	Task *handler.Task
 }
 
