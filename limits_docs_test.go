@@ -124,6 +124,8 @@ func TestLimitsDocs(t *testing.T) {
 		"name of an agent":                bytes(limits.MaxAgentName),
 		"model calls of an agent's run":   fmt.Sprint(limits.MaxAgentTurns),
 		"tools of an agent":               fmt.Sprint(limits.MaxTools),
+		"children of an agent's run":      fmt.Sprint(limits.MaxAgentChildren),
+		"agents that nest":                fmt.Sprint(limits.MaxAgentDepth),
 		"name of a tool":                  bytes(limits.MaxToolName),
 		"tool calls of one answer":        fmt.Sprint(limits.MaxToolCalls),
 		"tools that run at once":          fmt.Sprint(limits.MaxParallelTools),
@@ -150,8 +152,8 @@ func TestLimitsDocs(t *testing.T) {
 
 // unlisted are the bounds of machinery, and those that the documentation of the one function says that has them.
 var unlisted = strings.Fields(
-	`MaxAppendBytes MaxApprovals MaxCallBytes MaxCallTags MaxCategories MaxClaimBytes MaxConditionCount MaxConditionDepth MaxCorrelation MaxDeadReason
-	MaxDedupTTL MaxInstance MaxLaneWeights MaxListed MaxLiveFrames MaxReadBytes MaxReadFrames MaxSignalCategory MaxSignalSource MaxTailBlock MaxTombstone`)
+	`MaxAmount MaxAppendBytes MaxApprovals MaxCallBytes MaxCallTags MaxCategories MaxClaimBytes MaxConditionCount MaxConditionDepth MaxCorrelation MaxDeadReason
+	MaxDedupTTL MaxInstance MaxLaneWeights MaxListed MaxLiveFrames MaxReadBytes MaxReadFrames MaxShareDimensions MaxSignalCategory MaxSignalSource MaxTailBlock MaxTombstone`)
 
 // Every bound of the code is on the page, or among those that are not meant to be.
 func TestLimitsAreOnThePage(t *testing.T) {

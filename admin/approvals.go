@@ -24,18 +24,23 @@ type ApprovalFilter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
 	Assignee   string // of the question; "" = any, also without a question
+	// Root is of children, and theirs, of this execution, which no handler made; zero = any, also of no handler.
+	Root flowfabric.ExecutionID
 }
 
 // Approval is an open wait of a suspended execution.
 type Approval struct {
 	ID flowfabric.ExecutionID `json:"execution"`
 	flowfabric.Route
-	Flow      flowfabric.FlowID `json:"flow,omitzero" jsonschema:"if it is a node or a child of one"`
-	Name      string            `json:"name" jsonschema:"under which the handler waits"`
-	Reason    string            `json:"reason,omitempty"`
-	Question  *suspend.Question `json:"question,omitempty"`
-	Since     time.Time         `json:"since,omitzero"`
-	TimeoutAt time.Time         `json:"timeout_at,omitzero"` // zero: it has no end of its own
+	Flow flowfabric.FlowID `json:"flow,omitzero" jsonschema:"if it is a node or a child of one"`
+	// Root and Path are of an execution that a handler made, see suspend.Record.
+	Root      flowfabric.ExecutionID `json:"root,omitzero" jsonschema:"the execution above it that no handler made"`
+	Path      []string               `json:"path,omitempty" jsonschema:"names of the children from the root to it"`
+	Name      string                 `json:"name" jsonschema:"under which the handler waits"`
+	Reason    string                 `json:"reason,omitempty"`
+	Question  *suspend.Question      `json:"question,omitempty"`
+	Since     time.Time              `json:"since,omitzero"`
+	TimeoutAt time.Time              `json:"timeout_at,omitzero"` // zero: it has no end of its own
 	// Waitpoints are those that are open; none if only an operator or the time ends the wait.
 	Waitpoints []suspend.Waitpoint `json:"waitpoints" jsonschema:"those that are open; none if only an operator or the time ends the wait"`
 }
@@ -45,11 +50,11 @@ const maxJudged = 2000
 
 // Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100;
 // 0 is 50), behind the place that cursor names: "", or the Cursor of the page before, with the same filter. What was
-// answered meanwhile is left out, so a page may be short, or empty, and have a cursor. With an assignee it looks at
-// 2,000 executions at most. It makes a call to every partition and one for each execution that it looks at, many at a
-// time.
+// answered meanwhile is left out, so a page may be short, or empty, and have a cursor. With an assignee or a root it
+// looks at 2,000 executions at most. It makes a call to every partition, with a root to its partition alone, and one
+// for each execution that it looks at, many at a time.
 //
-// Errors: those of [Admin.ListPage].
+// Errors: those of [Admin.ListPage]; flowfabric.ErrNotFound and ErrResultPurged for a root that is not there.
 func (a *Admin) Approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (Page[Approval], error) {
 	page, err := a.approvals(ctx, f, cursor, cmp.Or(limit, limits.DefaultApprovals))
 	if err != nil {
@@ -75,13 +80,22 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 	if err != nil {
 		return page, err
 	}
+	if !f.Root.IsZero() { // all below it are members of its flow
+		r, err := a.conn.Engine.ReadSuspension(ctx, f.Root)
+		if filter.Flow = r.Flow; err != nil || r.Flow.IsZero() {
+			return page, err
+		}
+	}
 	mark := filter.mark(a.store.Partitions()) + "\x1fassignee " + f.Assignee
+	if !f.Root.IsZero() {
+		mark += "\x1froot " + f.Root.String()
+	}
 	at, err := parsePlace(cursor, mark, a.store.Partitions())
 	if err != nil {
 		return page, err
 	}
 	chunk := limit
-	if f.Assignee != "" {
+	if f.Assignee != "" && f.Root.IsZero() {
 		chunk = limits.MaxApprovals
 	}
 	for judged := 0; ; judged += chunk {
@@ -96,7 +110,7 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 		}
 		at = l.at
 		for i, x := range found {
-			if x == nil || f.Assignee != "" && (x.Question == nil || x.Question.Assignee != f.Assignee) {
+			if x == nil || !f.takes(x) {
 				continue
 			}
 			if page.Items = append(page.Items, *x); len(page.Items) == limit && i < len(found)-1 {
@@ -106,7 +120,9 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 				break
 			}
 		}
-		if more && (len(page.Items) == limit || judged+chunk >= maxJudged || f.Assignee == "") {
+		// a place in the middle of what was found is one of the index of all that is suspended
+		enough := len(page.Items) == limit || len(page.Items) > 0 && !f.Root.IsZero()
+		if more && (enough || judged+chunk >= maxJudged || !f.picks()) {
 			page.Cursor = at.text(mark)
 			return page, nil
 		}
@@ -114,6 +130,14 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 			return page, nil
 		}
 	}
+}
+
+// picks tells whether only what an execution waits for says if it is listed.
+func (f ApprovalFilter) picks() bool { return f.Assignee != "" || !f.Root.IsZero() }
+
+func (f ApprovalFilter) takes(x *Approval) bool {
+	return (f.Assignee == "" || x.Question != nil && x.Question.Assignee == f.Assignee) &&
+		(f.Root.IsZero() || x.Root == f.Root)
 }
 
 // judged reads what listed executions wait for, nil for one that waits no longer.
@@ -145,7 +169,8 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)
 	}
-	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
+	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Root: r.Root, Path: r.Path, Name: r.Name,
+		Reason: r.Reason, Question: r.Question,
 		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt, Waitpoints: []suspend.Waitpoint{}}
 	for _, w := range r.Waitpoints {
 		if w.Open() {

@@ -19,6 +19,8 @@ import (
 const (
 	defaultTurns    = 50
 	defaultParallel = 8
+	defaultChildren = 100
+	defaultDepth    = 4
 )
 
 // Config says what an agent is, what it begins with and where it stops. Zero fields have the stated defaults. [Run]
@@ -65,6 +67,12 @@ type Config struct {
 	MaxOutput int64
 	// Parallel is how many tools of a turn may run at once, 1..64. Default 8.
 	Parallel int
+	// MaxChildren is how many calls of tools of [Child] the run makes, 1..500; the model is told that further ones were
+	// not made. It starts over with Continue. Default 100.
+	MaxChildren int
+	// MaxDepth is how deep agents nest, 1..16: with 1 only an agent that no agent made may make children. Default 4.
+	// What is above an agent counts also when a handler between two agents is none, unless that is a worker over HTTP.
+	MaxDepth int
 
 	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Execution.Send): before
 	// each model call but the first, and when the model has ended, in which case it goes on. Default "": none.
@@ -103,6 +111,12 @@ func (c Config) withDefaults() Config {
 	if c.Parallel == 0 {
 		c.Parallel = defaultParallel
 	}
+	if c.MaxChildren == 0 {
+		c.MaxChildren = defaultChildren
+	}
+	if c.MaxDepth == 0 {
+		c.MaxDepth = defaultDepth
+	}
 	return c
 }
 
@@ -125,6 +139,11 @@ func (c Config) validate() error {
 		return invalid("MaxOutput is %d, want at least 0", c.MaxOutput)
 	case c.Parallel < 1 || c.Parallel > limits.MaxParallelTools:
 		return invalid("Parallel is %d, want 1..%d, or 0 for %d", c.Parallel, limits.MaxParallelTools, defaultParallel)
+	case c.MaxChildren < 1 || c.MaxChildren > limits.MaxAgentChildren:
+		return invalid("MaxChildren is %d, want 1..%d, or 0 for %d", c.MaxChildren, limits.MaxAgentChildren,
+			defaultChildren)
+	case c.MaxDepth < 1 || c.MaxDepth > limits.MaxAgentDepth:
+		return invalid("MaxDepth is %d, want 1..%d, or 0 for %d", c.MaxDepth, limits.MaxAgentDepth, defaultDepth)
 	case c.Mailbox != "" && waitwords.CheckMailbox(c.Mailbox) != nil:
 		return invalid("Mailbox: %v", waitwords.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":

@@ -6,7 +6,8 @@
 //	                   │      ▼                                            ▼
 //	                   │   tool 1.1 search ─┐ steps, at once            Result, or with Mailbox:
 //	                   │   tool 1.2 fetch  ─┤                           a message came ──▶ model 2
-//	                   │   approve 1.3 pay ─┴▶ a wait ─▶ tool 1.3 pay    Conversation   ──▶ a wait for the next one
+//	                   │   approve 1.3 pay ─┤ a wait ─▶ tool 1.3 pay    Conversation   ──▶ a wait for the next one
+//	                   │   children 1 ──────┴▶ a wait ─▶ tool 1.4 check
 //	                   └────── results, and messages that came meanwhile
 //
 // An agent in a handler:
@@ -39,6 +40,11 @@
 //
 // A tool with [MaySuspend] may wait for hours, and may have steps of its own: the execution is suspended meanwhile and
 // holds nothing.
+//
+// # Agents that use agents
+//
+// A tool made with [Child] is an execution of any kind, which may be another agent. All such calls of a turn run at
+// once while the parent is suspended, after the other tools of the turn.
 //
 // # Images and files
 //
@@ -92,6 +98,8 @@
 //     called, and nobody is asked.
 //   - The model writes arguments to deceive the one who approves. The question shows control characters and signs
 //     that turn the direction of writing as escapes, and says when it is cut. What is approved is what runs.
+//   - A child fails, is cancelled or expires. The model is told. The process of the parent dies while children run:
+//     they go on, and the next run waits for the same ones.
 //   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result
 //     above 240 KiB goes to the model as an error. Bytes of images and files count only without Config.Blobs, and

@@ -14,8 +14,15 @@ const categoryLimit = "agent_limit"
 // ErrLimit is wrapped by every [*LimitError].
 var ErrLimit = errors.New("the agent has reached a limit")
 
+// What a [LimitError] is about besides turns, tokens and time.
+const (
+	limitChildren = "children"
+	limitDepth    = "depth"
+)
+
 // LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value,
-// nanoseconds for time. A handler that returns it fails for good, category agent_limit.
+// nanoseconds for time. A handler that returns it fails for good, category agent_limit. What is children or depth, and
+// Limit how many, if a tool of [Child] has the option [EndsRun]; without it the model is told, and the run goes on.
 type LimitError struct {
 	What  string
 	Limit int64
@@ -27,6 +34,10 @@ func (e *LimitError) Error() string {
 	case "time":
 		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit,
 			time.Duration(e.Limit))
+	case limitChildren:
+		return fmt.Sprintf("%v: %d children, see Config.MaxChildren", ErrLimit, e.Limit)
+	case limitDepth:
+		return fmt.Sprintf("%v: agents nested %d deep, see Config.MaxDepth", ErrLimit, e.Limit)
 	case "tokens":
 		return fmt.Sprintf("%v: it used %d tokens, see Config.MaxTokens", ErrLimit, e.Limit)
 	}

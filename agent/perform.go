@@ -34,7 +34,9 @@ type job struct {
 	number string      // "1.2": turn and place
 	tool   *definition // nil if there is none of that name
 	ask    bool        // people decide
-	denied string      // what they decided, if not that it may run
+	bears  bool        // it is to be a child execution
+	child  *offspring  // which is that one
+	denied string      // why it is not made, by the decision of people or for another reason
 	done   outcome
 	err    error
 
@@ -58,24 +60,27 @@ func stepWord(name string) string {
 }
 
 // perform makes the calls of an answer, each as a step of its own: first those that nobody is asked about, then the
-// approved ones.
+// approved ones, then those that are children.
 func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 	jobs := make([]*job, len(calls))
 	for i, c := range calls {
 		jobs[i] = r.jobOf(c, i)
 	}
-	ask := func(j *job) bool { return j.ask }
-	if err := r.work(ctx, slices.DeleteFunc(slices.Clone(jobs), ask)); err != nil {
+	if err := r.work(ctx, which(jobs, func(j *job) bool { return !j.ask && !j.bears })); err != nil {
 		return err
 	}
-	asked := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.ask })
+	asked := which(jobs, func(j *job) bool { return j.ask })
 	for _, j := range asked {
 		var err error
 		if j.denied, err = j.tool.ask(ctx, r.task, r.cfg.prefixed(j.named("approve")), j.Arguments); err != nil {
 			return err
 		}
+		j.bears = j.bears && j.denied == ""
 	}
-	if err := r.work(ctx, asked); err != nil {
+	if err := r.work(ctx, which(asked, func(j *job) bool { return !j.bears })); err != nil {
+		return err
+	}
+	if err := r.children(ctx, which(jobs, func(j *job) bool { return j.bears })); err != nil {
 		return err
 	}
 	for _, j := range jobs {
@@ -87,8 +92,20 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 
 func (r *run) jobOf(c ToolCall, place int) *job {
 	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), tool: r.tools[c.Name]}
-	j.ask = j.tool != nil && j.tool.approval != nil && j.bad() == nil
+	if j.tool != nil && (j.tool.approval != nil || j.tool.child != nil) && j.bad() == nil {
+		j.ask, j.bears = j.tool.approval != nil, j.tool.child != nil
+	}
 	return j
+}
+
+// which are the jobs of a kind, in their order.
+func which(jobs []*job, is func(*job) bool) (some []*job) {
+	for _, j := range jobs {
+		if is(j) {
+			some = append(some, j)
+		}
+	}
+	return some
 }
 
 // bad is what is wrong with the name or the arguments of a call.
@@ -170,6 +187,10 @@ func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, fa
 	ctx, span := r.spans.tool(ctx, j)
 	defer func() { span.worked(ctx, r.task, failed, err) }()
 	err = errPanicked
+	if j.child != nil {
+		parts, failed, err = r.came(ctx, j)
+		return parts, failed, err
+	}
 	parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
 	if err != nil {
 		if j.tool.endsRun || r.ends(ctx, err) {

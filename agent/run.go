@@ -36,6 +36,7 @@ type run struct {
 	seen  int           // how many of the first says readers have been shown, before the execution continued
 	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
+	made  int           // calls of this run for children
 }
 
 // Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it

@@ -14,14 +14,16 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
-// Tool is a function that a model may call. Build it with [NewTool], once: that works out a schema. Immutable, and safe
-// for concurrent use.
+// Tool is a function, or a kind of work, that a model may call. Build it with [NewTool], [ToolOf] or [Child], once:
+// that works out a schema. Immutable, and safe for concurrent use.
 type Tool struct{ d *definition }
 
 // definition is what makes a tool.
@@ -34,7 +36,10 @@ type definition struct {
 	asks     reflect.Type // what question is about
 	endsRun  bool
 	suspends bool
-	bad      error
+	// child adds the child of a call to a set, instead of call; starts are its options.
+	child  func(set *flow.ChildSet, node string, arguments []byte, kin tasks.Kin) (offspring, error)
+	starts []flow.NodeOption
+	bad    error
 }
 
 func (t Tool) err() error {
@@ -61,7 +66,7 @@ func MaySuspend() ToolOption { return func(d *definition) { d.suspends = true } 
 // NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is
 // told: fields are required unless they are omitempty or omitzero, and the tag jsonschema describes one. name is
 // 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the model as it is, a []Part as texts, images and
-// files, everything else as JSON.
+// files, of a [Result] the text, everything else as JSON.
 //
 // fn runs as a step, so it is not repeated once its result is recorded; before that it may be, see [CallFrom].
 // Several calls of a turn run at once, also of one tool. Arguments that do not fit the schema never reach fn: the
@@ -132,6 +137,9 @@ func settle[In any](d *definition, schema *jsonschema.Schema) error {
 		_, err := decode[In](resolved, "the arguments", arguments)
 		return err
 	}
+	if d.child == nil && len(d.starts) > 0 {
+		return errors.New("the option ChildOptions is for Child")
+	}
 	return d.approval.validate()
 }
 
@@ -196,6 +204,8 @@ func partsOf(out any) ([]Part, error) {
 			return nil, fmt.Errorf("the result is not valid: %w", err)
 		}
 		return out, nil
+	case Result:
+		return Text(out.Text), nil
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

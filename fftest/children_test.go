@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
@@ -59,6 +60,44 @@ func TestChildrenInVirtualTime(t *testing.T) {
 	if real := ran(); real > 30*time.Second {
 		t.Errorf("two days took %s", real)
 	}
+}
+
+// A child that a handler makes is in its namespace, is made by it, and ends no later than it must, unless it may run
+// on. Lane, gates and tags are those of its own definition.
+func TestWhatChildrenInherit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			opts []flow.ChildrenOption
+			own  []flow.NodeOption
+			end  time.Duration // after the creation of the parent; 0: none
+		}{
+			{end: 100 * time.Hour},
+			{own: []flow.NodeOption{flowfabric.Deadline(1000 * time.Hour)}, end: 100 * time.Hour},
+			{own: []flow.NodeOption{flowfabric.Deadline(time.Hour)}, end: time.Hour},
+			{opts: []flow.ChildrenOption{flow.Leave()}},
+		} {
+			var child flowfabric.ExecutionID
+			w := fftest.New(t, runtime.Config{Namespace: "acme"},
+				handler.Bind(family, func(ctx context.Context, task *handler.Task, in int) (int, error) {
+					set := flow.Children("w", tc.opts...)
+					child = flow.Child(set, "a", lonely, 1, tc.own...).ID(task)
+					return in, task.WaitChildren(ctx, set)
+				}), handler.Bind(lonely, func(context.Context, *handler.Task, int) (string, error) { return "", nil }))
+			x := fftest.Submit(w, family, 10, fftest.Gates(admission.Gate{Name: "purse"}),
+				flowfabric.Tags(map[string]string{"app.team": "x"}))
+			r := x.Wait()
+			s, err := w.Client().Execution(child).Get(t.Context())
+			must.No(t, err)
+			var end time.Time
+			if tc.end > 0 {
+				end = r.Snapshot.CreatedAt.Add(tc.end)
+			}
+			if s.Namespace != "acme" || s.Creator != x.ID().String() || len(s.GateNames)+len(s.Tags) > 0 ||
+				!s.DeadlineAt.Equal(end) {
+				t.Errorf("%+v, want the deadline %v", s, end)
+			}
+		}
+	})
 }
 
 // Whenever the worker dies, a handler that counts down through children of its own kind ends with the same result,

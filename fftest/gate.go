@@ -53,6 +53,10 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 		if err != nil {
 			return err
 		}
+		if r.Used == nil {
+			r.Used = map[string]map[string]int64{}
+		}
+		r.Used[b.Name] = b.Used
 		for _, s := range b.Spenders {
 			if s.Execution == x.ID() {
 				if r.Spent == nil {

@@ -48,6 +48,8 @@ type Report[Out any] struct {
 	Snapshot flowfabric.Snapshot // everything else
 	// Spent is what the execution has spent, by gate and dimension, in the last period of each in which it spent.
 	Spent map[string]map[string]int64
+	// Used is what all executions have used of the same gates in their present periods, children among them.
+	Used map[string]map[string]int64
 	// Reservations are how many the runs of the handler were granted (made) and denied (refused) by the gates, and how
 	// those that were made ended: settled, released, or forgotten, when the handler returned without either. Those that
 	// a killed worker held are only made. nil: none was asked for.

@@ -23,6 +23,16 @@ func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 	return runWith(t, stage{journal: newJournal(crash{})}, def, fn, in, opts)
 }
 
+// Also has the worker of [Run] and [Crashes] run more kinds of work, those of children for example: bindings makes
+// them, with their fakes, for each run. Their effects are held to the same as those of the handler under test, so steps
+// of different executions that have effects need different names. Answer their waits with [Answered]. [Submit] does not
+// take it: [New] has the bindings of an [Env].
+func Also(bindings func(fx *Effects) []handler.Binding) client.SubmitOption { return also(bindings) }
+
+type also func(fx *Effects) []handler.Binding
+
+func (also) SubmitOption() {}
+
 // stage is what a run takes place on: how its worker is configured, and what notes its steps.
 type stage struct {
 	cfg     runtime.Config
@@ -34,9 +44,18 @@ func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Ou
 	t.Helper()
 	bubble(t, func(inner testing.TB) {
 		inner.Helper()
-		w := newEnv(inner, on.cfg, []handler.Binding{handler.Bind(def, fn)}, on.journal)
+		bindings := []handler.Binding{handler.Bind(def, fn)}
+		submitted := opts[:0:0]
+		for _, opt := range opts {
+			if more, ok := opt.(also); ok {
+				bindings = append(bindings, more(&Effects{on.journal})...)
+			} else {
+				submitted = append(submitted, opt)
+			}
+		}
+		w := newEnv(inner, on.cfg, bindings, on.journal)
 		defer w.close()
-		r = Submit(w, def, in, opts...).Wait()
+		r = Submit(w, def, in, submitted...).Wait()
 	})
 	if r != nil {
 		r.t = t

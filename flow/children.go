@@ -65,6 +65,7 @@ func Leave() ChildrenOption { return childrenFunc(func(s *ChildSet) { s.leave = 
 //	text, err := handler.ChildResult(ctx, t, first)
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
 	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, denied.FanIn), wait: wait, mode: engine.WaitAll}
+	s.kin = true
 	for i, opt := range opts {
 		switch opt := opt.(type) {
 		case childrenFunc:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type graph struct {
 	title  string // "flow race" or "children pages", in front of errors
 	most   int
 	over   error // what more than most members is
+	kin    bool  // they are children
 	nodes  []*node
 	there  []*node // members that the flow has already, see Existing
 	byName map[string]*node
@@ -40,6 +42,7 @@ type node struct {
 	policy string
 	k      int
 	cancel bool
+	share  map[string]int64
 	there  bool // it is a member already: nothing but its name counts
 	other  bool // it is no member, see Other: only its name counts
 	edges  []*edge
@@ -210,11 +213,37 @@ func validateName(name string) error {
 	return nil
 }
 
+// checkShare checks what [Share] says.
+func (n *node) checkShare() error {
+	switch {
+	case n.share == nil:
+		return nil
+	case !n.graph.kin:
+		return fmt.Errorf("%w: Share is for children", flowfabric.ErrInvalidInput)
+	case len(n.share) == 0 || len(n.share) > limits.MaxShareDimensions:
+		return fmt.Errorf("%w: Share of %d dimensions, want 1..%d", flowfabric.ErrInvalidInput, len(n.share),
+			limits.MaxShareDimensions)
+	}
+	for _, dimension := range slices.Sorted(maps.Keys(n.share)) {
+		if err := valid.Dimension("Share", dimension); err != nil {
+			return err
+		}
+		if amount := n.share[dimension]; amount < 1 || amount > limits.MaxAmount {
+			return fmt.Errorf("%w: Share of %s is %d, want 1..%d", flowfabric.ErrInvalidInput, dimension, amount,
+				int64(limits.MaxAmount))
+		}
+	}
+	return nil
+}
+
 // policyNames are the options that set a policy.
 var policyNames = map[string]string{codes.AnyOf: "AnyOf", codes.AllEnded: "AllEnded", codes.AnyFailed: "AnyFailed"}
 
 // group checks what can be said about a node only when all its edges are known.
 func (n *node) group() error {
+	if err := n.checkShare(); err != nil {
+		return err
+	}
 	watches := n.policy == codes.AllEnded || n.policy == codes.AnyFailed
 	switch {
 	case len(n.edges) > limits.MaxFanIn:
@@ -244,7 +273,8 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID,
 		if n.there {
 			continue
 		}
-		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel}
+		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel,
+			Share: n.share}
 		m.ID, m.Start = id(n.name), *n.start(d)
 		bad := append(slices.Clone(n.errs), n.group())
 		if m.Kind != "" { // else it has no definition, and said so

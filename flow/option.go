@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"maps"
+
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -8,10 +10,10 @@ import (
 // Option changes a flow: [Growing], [Unsealed], flowfabric.Tags and Gates.
 type Option interface{ FlowOption() }
 
-// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and
-// [CancelRemaining]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
-// Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier ones, and all
-// of them over the definition.
+// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed],
+// [CancelRemaining] and [Share]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay,
+// DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier ones,
+// and all of them over the definition.
 type NodeOption interface{ NodeOption() }
 
 // flowFunc and nodeFunc are the options of this package.
@@ -78,6 +80,16 @@ func AllEnded() NodeOption {
 // Such a skip fails no flow and runs no other AnyFailed node.
 func AnyFailed() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyFailed, 0 })
+}
+
+// Share is how much of its parent's gates a child ([Child]) may use, by dimension: 1..8 dimensions, 1..2^53-1 of each.
+// A node of a flow has no parent, and is refused.
+func Share(amounts map[string]int64) NodeOption {
+	return nodeFunc(func(n *node) {
+		if n.share = maps.Clone(amounts); n.share == nil {
+			n.share = map[string]int64{}
+		}
+	})
 }
 
 // RemainingOption is an option of a node and of a set of children: [CancelRemaining].

@@ -149,11 +149,17 @@ func (t *Task) checkOthers(ctx context.Context, ids []flowfabric.ExecutionID) ([
 	return t.cfg.Results.CheckOthers(ctx, t.ID(), ids)
 }
 
-// traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
-func (t *Task) traced(tags map[string]string) map[string]string {
+// inherited tells of the tags that the library gives the children of an execution.
+func inherited(key string) bool {
+	return strings.HasPrefix(key, limits.TraceTags) || key == limits.DepthTag
+}
+
+// inherits adds the tags by which the execution's trace goes on, and how many agents are above it, to those of a child,
+// which are not changed. A child of an agent has its own depth.
+func (t *Task) inherits(tags map[string]string) map[string]string {
 	copied := false
 	for k, v := range t.cfg.Claim.Tags {
-		if !strings.HasPrefix(k, limits.TraceTags) {
+		if !inherited(k) || k == limits.DepthTag && tags[k] != "" {
 			continue
 		}
 		if !copied {

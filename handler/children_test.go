@@ -163,14 +163,14 @@ func TestMember(t *testing.T) {
 		t.Errorf("%v %q %q %q", task.Flow(), task.Inputs(), a, b)
 	}
 	own := map[string]string{"own.tag": "z"}
-	if got := handler.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" ||
+	if got := handler.ChildrenOf(task).Inherits(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" ||
 		len(own) != 1 {
 		t.Errorf("%v, %v", got, own)
 	}
-	if got := handler.ChildrenOf(task).Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
+	if got := handler.ChildrenOf(task).Inherits(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
 		t.Error(got)
 	}
-	if got := handler.ChildrenOf(alone).Traced(nil); got != nil {
+	if got := handler.ChildrenOf(alone).Inherits(nil); got != nil {
 		t.Error(got)
 	}
 	if _, err := handler.ChildrenOf(task).Read(t.Context(), mint.ID(1), 0); !errors.Is(err,

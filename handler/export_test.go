@@ -37,8 +37,8 @@ func (c Children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt u
 	return c.t.readResult(ctx, id, attempt)
 }
 
-// Traced adds the tags of the trace.
-func (c Children) Traced(tags map[string]string) map[string]string { return c.t.traced(tags) }
+// Inherits adds the tags that children inherit.
+func (c Children) Inherits(tags map[string]string) map[string]string { return c.t.inherits(tags) }
 
 // UnusedSteps is unusedSteps.
 func (t *Task) UnusedSteps() []string { return t.unusedSteps() }

@@ -11,7 +11,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
@@ -98,11 +97,11 @@ func (t *Task) Lane() string { return t.cfg.Route.Lane }
 // Kind is the name of its definition.
 func (t *Task) Kind() string { return t.cfg.Route.Kind }
 
-// Tags are the execution's tags, without those that carry a trace (keys that begin with "otel."). The caller gets its
-// own copy.
+// Tags are the execution's tags, without those that the library keeps for itself: those that carry a trace (keys that
+// begin with "otel."), and flowfabric.depth of what an agent made. The caller gets its own copy.
 func (t *Task) Tags() map[string]string {
 	tags := maps.Clone(t.cfg.Claim.Tags)
-	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, limits.TraceTags) })
+	maps.DeleteFunc(tags, func(k, _ string) bool { return inherited(k) })
 	return tags
 }
 

@@ -23,6 +23,9 @@ import (
 // returns nil, now and in every later run. How a child ended is no error of it: ask [ChildResult]. A set without
 // children needs no waiting.
 //
+// Without flow.Leave no child has a later deadline than the execution. Namespace and trace are the execution's; lane,
+// gates and tags are not.
+//
 // The children join the flow of the execution, which must be flow.Growing (or flow.Unsealed, and open still); else the
 // execution fails for good with category suspend_refused, as it does for other things that the server refuses. An
 // execution that is in no flow starts one.
@@ -130,7 +133,7 @@ func enough(mode engine.WaitMode, outcomes []engine.ChildOutcome) bool {
 		mode == engine.WaitFirstSuccess && succeeded > 0 || mode == engine.WaitFailFast && ended > succeeded
 }
 
-// askedChildren is what the execution asks the server for, with its trace.
+// askedChildren is what the execution asks the server for, with what the children inherit.
 func (t *Task) askedChildren(ctx context.Context, p flowplan.Children) (engine.ChildWait, error) {
 	if ctx.Err() != nil {
 		return engine.ChildWait{}, context.Cause(ctx)
@@ -140,7 +143,11 @@ func (t *Task) askedChildren(ctx context.Context, p flowplan.Children) (engine.C
 		return q, Permanent(err)
 	}
 	for i := range q.Children {
-		q.Children[i].Tags = t.traced(q.Children[i].Tags)
+		child := &q.Children[i].Start
+		child.Tags = t.inherits(child.Tags)
+		if !q.Leave {
+			t.within(child)
+		}
 	}
 	return q, nil
 }

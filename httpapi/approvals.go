@@ -23,12 +23,21 @@ func (c *call) approvals() (out approvalPage, err error) {
 	if q.err != nil {
 		return out, q.err
 	}
+	var root flowfabric.ExecutionID
+	if text := q.text("root"); text != "" {
+		if root, err = flowfabric.ParseExecutionID(text); err != nil {
+			return out, invalid("root", "it is %.64q, want the id of an execution", text)
+		}
+		if err := c.seeAll([]flowfabric.ExecutionID{root}); err != nil {
+			return out, err
+		}
+	}
 	namespace, err := c.namespace(q.text("namespace"))
 	if err != nil {
 		return out, err
 	}
 	page, err := c.h.admin.Approvals(c.ctx(), admin.ApprovalFilter{Namespace: namespace, Lane: q.text("lane"),
-		Kind: q.text("kind"), Assignee: q.text("assignee")}, q.text("cursor"), n)
+		Kind: q.text("kind"), Assignee: q.text("assignee"), Root: root}, q.text("cursor"), n)
 	page.Items = append([]admin.Approval{}, page.Items...)
 	return approvalPage(page), err
 }
@@ -52,7 +61,8 @@ func (c *call) wait() error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
+	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Root: r.Root, Path: r.Path, Name: r.Name,
+		Reason: r.Reason, Question: r.Question,
 		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt, Waitpoints: []suspend.Waitpoint{}}
 	for _, w := range r.Waitpoints {
 		if w.Open() {

@@ -31,6 +31,12 @@ func (a *api) questions() {
 		page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
+	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?root="+page.Items[0].ID.String(), "",
+		200)); len(page.Items) != 0 {
+		t.Errorf("below one that no handler made, and that made none: %+v", page)
+	}
+	a.as("viewer", "GET", "/v1/approvals?root=x", "", 400)
+	a.as("blue", "GET", "/v1/approvals?root="+page.Items[0].ID.String(), "", 404)
 	a.as("viewer", "GET", "/v1/approvals?assignee="+strings.Repeat("x", 129), "", 400)
 	if one := into[admin.Approval](t, a.as("viewer", "GET", path+"/wait", "", 200)); !reflect.DeepEqual(one,
 		page.Items[0]) {

@@ -31,8 +31,12 @@ func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "acti
 
 // Record is the current suspension of an execution, or its last one.
 type Record struct {
-	State        flowfabric.PublicState `json:"state" jsonschema:"the execution's state now"`
-	Flow         flowfabric.FlowID      `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
+	State flowfabric.PublicState `json:"state" jsonschema:"the execution's state now"`
+	Flow  flowfabric.FlowID      `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
+	// Root and Path are of an execution that a handler made: the first one above it that no handler made, and the names
+	// of the children from there on, the last of which is its own. Of more than 32 levels it is the last 32.
+	Root         flowfabric.ExecutionID `json:"root,omitzero" jsonschema:"the execution above it that no handler made"`
+	Path         []string               `json:"path,omitempty" jsonschema:"names of the children from the root to it"`
 	ID           flowfabric.UUID        `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
 	Name         string                 `json:"name" jsonschema:"under which the handler waits"`
 	Reason       string                 `json:"reason,omitempty"`

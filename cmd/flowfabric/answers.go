@@ -251,6 +251,9 @@ func showWaitpoints(ctx context.Context, q *request) error {
 			}
 			p.facts("choices", strings.Join(choices, ", "), "assignee", asked.Question.Assignee)
 		}
+		if len(asked.Path) > 0 {
+			p.facts("below", asked.Root.String()+": "+strings.Join(asked.Path, " › "))
+		}
 	})
 }
 

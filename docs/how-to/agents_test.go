@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -103,6 +104,83 @@ func TestJudges(t *testing.T) {
 			return judged(ctx, t, agent.Config{Model: m}, text)
 		}, "GO AWAY").WantResult(Judgement{Why: "It shouts."})
 	}
+}
+
+var Fact = handler.Define[Search, agent.Result]("fact", handler.Retry(5, time.Second, time.Minute))
+
+// Checker looks one fact up. It is an agent of its own, with its own model, tools and limits.
+type Checker struct{ Model agent.Model }
+
+func (c *Checker) Handle(ctx context.Context, t *handler.Task, in Search) (agent.Result, error) {
+	return agent.Run(ctx, t, agent.Config{Model: c.Model, Tools: []agent.Tool{search, refund}, Prompt: in.Topic})
+}
+
+var check = agent.Child("check", "Has a fact checked, with its sources.", Fact,
+	agent.ChildOptions(flowfabric.Lane("slow"), flowfabric.Deadline(time.Hour)))
+
+// Editor has as many facts checked at once as its model likes.
+type Editor struct{ Model agent.Model }
+
+func (e *Editor) Handle(ctx context.Context, t *handler.Task, text string) (string, error) {
+	result, err := agent.Run(ctx, t, agent.Config{Model: e.Model, Tools: []agent.Tool{check}, Prompt: text})
+	return result.Text, err
+}
+
+// openBelow lists what people are asked by an execution's children, and theirs.
+func openBelow(ctx context.Context, a *admin.Admin, id flowfabric.ExecutionID) ([]admin.Approval, error) {
+	page, err := a.Approvals(ctx, admin.ApprovalFilter{Root: id}, "", 0)
+	return page.Items, err
+}
+
+// calling is a model that calls tools once, and then says "Done.".
+func calling(calls ...agent.ToolCall) agent.Model {
+	return agent.ModelFunc(func(_ context.Context, q agent.Request,
+		_ func(agent.Delta) error) (agent.Response, error) {
+		if len(q.Messages) > 1 {
+			return agent.Response{Message: agent.Message{Parts: agent.Text("Done.")}, Stop: agent.StopEnd}, nil
+		}
+		return agent.Response{Message: agent.Message{Calls: calls}, Stop: agent.StopTools}, nil
+	})
+}
+
+// Two facts are checked at once; one of them asks people, and that is found from the editor.
+func TestAgentsUseAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		edit := handler.Define[string, string]("edit", flowfabric.Retries(0))
+		call := func(id, tool, arguments string) agent.ToolCall {
+			return agent.ToolCall{ID: id, Name: tool, Arguments: json.RawMessage(arguments)}
+		}
+		editor := &Editor{calling(call("1", "check", `{"topic":"tides"}`), call("2", "check", `{"topic":"waves"}`))}
+		pays := calling(call("1", "refund", `{"order":"7","cents":5}`))
+		checker := &Checker{agent.ModelFunc(func(ctx context.Context, q agent.Request,
+			delta func(agent.Delta) error) (agent.Response, error) {
+			if q.Messages[0].Text() == "waves" {
+				return pays.Generate(ctx, q, delta)
+			}
+			return calling().Generate(ctx, agent.Request{Messages: make([]agent.Message, 2)}, delta)
+		})}
+		w := fftest.New(t, runtime.Config{Lanes: []string{"default", "slow"}}, handler.Bind(edit, editor.Handle),
+			handler.Bind(Fact, checker.Handle))
+		x := fftest.Submit(w, edit, "Tides make waves.")
+		x.AwaitSuspension()
+		w.Sleep(time.Minute)
+		a := admin.New(w.Client())
+		open, err := openBelow(t.Context(), a, x.ID())
+		if err != nil || len(open) != 1 || open[0].Root != x.ID() ||
+			!slices.Equal(open[0].Path, []string{"check 1.2"}) {
+			t.Fatalf("%+v, %v", open, err)
+		}
+		why, err := a.Why(t.Context(), x.ID())
+		if err != nil || !strings.Contains(why.Sentence, `"check 1.2" (`+open[0].ID.String()+
+			`) waits for an answer ("approve 1.1 refund")`) {
+			t.Errorf("%v, %v", why, err)
+		}
+		if _, err := w.Client().Execution(open[0].ID).Approve(t.Context(), open[0].Name,
+			suspend.Answer{Choice: "approve"}, flowfabric.By("anna")); err != nil {
+			t.Fatal(err)
+		}
+		x.Wait().WantResult("Done.")
+	})
 }
 
 // replay answers as a model once did, from the files of a folder.

@@ -503,6 +503,34 @@ var childrenScenarios = []scenario{
 		w.all("kept", eq(c.Resume.Name, "second"), eq(len(c.Steps[engine.StepAwait+"wait"]) > 0, true),
 			eq(len(c.Steps[engine.StepChildren+"second"]) > 0, true))
 	}},
+	{name: "the read of a suspension tells who made an execution, up to the one that nobody made", run: func(w *env) {
+		f := w.family()
+		line := func(id flowfabric.ExecutionID) string {
+			r, err := w.e.ReadSuspension(w.ctx, id)
+			w.no(err)
+			return fmt.Sprint(r.Root, " ", strings.Join(r.Path, "/"))
+		}
+		nobody := fmt.Sprint(flowfabric.ExecutionID{}, " ")
+		same(w, "alone", line(f.parent), nobody)
+		f.until(allOf, nil, nodesOf("a", 20)...)
+		a := f.parent.Child("wait", "a7")
+		held := f.claim()["a7"]
+		var below []engine.FlowMember
+		for _, name := range nodesOf("b", 20) { // all but the first depend on that one
+			b := f.child(a, "deep", name)
+			if len(below) > 0 {
+				b.Edges = []engine.FlowEdge{{From: below[0].ID}}
+			}
+			below = append(below, b)
+		}
+		_, err := childtest.Wait(w.ctx, w.e, held.Fence, engine.ChildWait{Name: "deep", Mode: engine.WaitAll,
+			Children: below})
+		w.no(err)
+		for i, b := range below[:2] {
+			same(w, "below", line(b.ID), fmt.Sprint(f.parent, " a7/b", i))
+		}
+		w.all("above", eq(line(a), fmt.Sprint(f.parent, " a7")), eq(line(f.parent), nobody))
+	}},
 	{name: "children that nobody cancelled, and a wait whose end was lost, are found by an audit", run: func(w *env) {
 		w.quiet = true
 		f := w.family()

@@ -80,6 +80,9 @@ type Facts struct {
 	// them, by id.
 	Open   int
 	Others []Other
+	// Asks are those below it that wait for an answer, while it is suspended for its children. Package explain looks
+	// for them.
+	Asks []Asked
 
 	// Once it has ended. PurgeAt is as it was filed; a tick from then on purges it, unless its lane keeps what ended
 	// for longer since: then it is filed anew, see KeptUntil.
@@ -98,6 +101,13 @@ type Other struct {
 	Node  string
 	State flowfabric.State // empty when there is no such execution any more
 	Apart bool             // one that it did not make, perhaps of another partition
+}
+
+// Asked is a child, or one further below, that waits for an answer.
+type Asked struct {
+	ID   flowfabric.ExecutionID
+	Path []string // the names of the children down to it
+	Keys []string // of the waitpoints that are open
 }
 
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than

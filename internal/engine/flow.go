@@ -54,6 +54,9 @@ type FlowMember struct {
 	K          int  // of a quorum, 1..len(Edges)
 	CancelRest bool // once its group is decided, cancel the upstreams that have not ended
 	Edges      []FlowEdge
+	// Share is how much a child may use of the gates of its parent, by dimension; nil: as much as the parent. Who makes
+	// the children sets it aside.
+	Share map[string]int64
 }
 
 // FlowEdge leads from an earlier member. With an input name, the result of From is given to the member under that name.

@@ -196,6 +196,9 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	slices.SortFunc(out.Waitpoints, func(a, b suspend.Waitpoint) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
+	if out.Root, out.Path, err = lineOf(id.Partition(), r.Line); err != nil {
+		own.Stop("%w", err)
+	}
 	if r.Outcome != "" {
 		resume, err := DecodeResume([]byte(r.Outcome))
 		if err != nil {
@@ -209,6 +212,18 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		fillSuspension(&out, r.Record, own)
 	}
 	return out, own.fail()
+}
+
+// lineOf reads the line of an execution that a handler made: who is first above it, and the names of those below that.
+func lineOf(partition uint16, line []wire.ReadSuspensionLine) (root flowfabric.ExecutionID, path []string, err error) {
+	for i, x := range slices.Backward(line) {
+		if i < len(line)-1 {
+			path = append(path, x.Node)
+		} else if root, err = parseFull(partition, x.ID); err != nil {
+			return root, nil, err
+		}
+	}
+	return root, path, nil
 }
 
 // fillSuspension reads the fields of lua/lib/suspension.lua.

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
 
 // Source is what an explanation is made from; *[engine.Engine] is one.
@@ -31,7 +32,8 @@ type Source interface {
 }
 
 // Of explains where an execution is and what moves it next. It reads one consistent snapshot of the execution's
-// partition and, for one that waits, the registered workers, and writes nothing. An id that names nothing, a purged
+// partition and, for one that waits, the registered workers; for one that waits for its children those of them that are
+// suspended, and theirs, 16 in all. It writes nothing. An id that names nothing, a purged
 // execution, and a frozen or missing partition are explained too, without an error.
 //
 // Errors: flowfabric.ErrInvalidInput for the zero id and one of a partition that this store does not have;
@@ -40,6 +42,10 @@ func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (flowfabric
 	f, err := from.Explain(ctx, id)
 	if err != nil {
 		return gone(id, err)
+	}
+	if s := f.Suspension; s != nil && f.Phase().LifecyclePhase == "suspended" && waitwords.OfChildren(s.Condition) {
+		left := maxAsked
+		f.Asks = asks(ctx, from, f.Others, nil, &left)
 	}
 	var crew crew
 	if f.Phase().Eligibility == "eligible_now" {

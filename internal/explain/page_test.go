@@ -229,7 +229,9 @@ var examples = map[string]example{
 		f.Suspension.Condition, f.Suspension.Name, f.Suspension.Waitpoints = "K", "pages", nil
 		f.OpenWaitpoints = 0
 		f.Wait = &engine.WaitRecord{Mode: string(engine.WaitAll), Total: 5, Succeeded: 2, Others: 1, Pending: true}
-		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "R1f")
+		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "S8")
+		f.Asks = []engine.Asked{{ID: sample.Child("pages", "page-5"), Path: []string{"page-5", "print 2.1"},
+			Keys: []string{"approve 1.1 pay"}}}
 	})},
 	WhyAwaitingBacklog: {facts: in("R3f", func(f *engine.Facts) {
 		member(f)

@@ -57,7 +57,7 @@ func suspended(f engine.Facts) account {
 		a.why += open(f)
 		ofChildren := waitwords.OfChildren(s.Condition)
 		if ofChildren {
-			a.why += " " + listed(f, "child", "children") + "."
+			a.why += " " + listed(f, "child", "children") + "." + asking(f)
 		}
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		switch {
@@ -106,12 +106,7 @@ func after(s *suspend.Record) string {
 
 // open names the waitpoints that take signals.
 func open(f engine.Facts) string {
-	var keys []string
-	for _, w := range f.Suspension.Waitpoints {
-		if w.Open() {
-			keys = append(keys, w.Key)
-		}
-	}
+	keys := openKeys(f.Suspension.Waitpoints)
 	var parts []string
 	if len(keys) > 0 {
 		parts = append(parts, fmt.Sprintf("%s of it %s open (%s)", plural(len(keys), "waitpoint"), are(len(keys)),
@@ -124,6 +119,16 @@ func open(f engine.Facts) string {
 		return ""
 	}
 	return " " + strings.ToUpper(parts[0][:1]) + strings.Join(parts, ", ")[1:] + "."
+}
+
+// openKeys are the keys of the waitpoints that take signals.
+func openKeys(points []suspend.Waitpoint) (keys []string) {
+	for _, w := range points {
+		if w.Open() {
+			keys = append(keys, w.Key)
+		}
+	}
+	return keys
 }
 
 func are(n int) string {

@@ -8,6 +8,10 @@ import "time"
 // count towards [MaxTags]; handlers do not see them.
 const TraceTags = "otel."
 
+// DepthTag is the tag of an execution that an agent made: how many agents are above it, itself not counted. Children
+// that a handler makes inherit it; handlers do not see it.
+const DepthTag = "flowfabric.depth"
+
 // The limits. The server functions enforce the byte and count limits as well.
 const (
 	MaxPayload         = 1 << 20 // bytes of input or result
@@ -127,7 +131,9 @@ const (
 	MaxDimensions              = 64 // of a gate, and of a report
 	MaxSpendKey                = 64 // bytes; with the execution before it at most 128
 	MaxGateDepth               = 8  // gates above each other
-	MaxServiceDimensions       = 8  // of a service
+	MaxShareDimensions         = 8  // of the share of a child
+	MaxAmount                  = 1<<53 - 1
+	MaxServiceDimensions       = 8 // of a service
 	MaxPerMinute               = 1_000_000_000
 	MaxWeights                 = 256  // namespaces that a service has weights of
 	MaxWeight                  = 1000 // of a namespace at a service
@@ -164,6 +170,8 @@ const (
 	MaxToolName      = 64 // bytes
 	MaxToolCalls     = 64 // of one answer
 	MaxParallelTools = 64
+	MaxAgentChildren = 500                   // of one run, whose steps have room for no more
+	MaxAgentDepth    = 16                    // how deep agents nest
 	MaxToolResult    = MaxStepBytes - 16<<10 // as JSON; what is left of the step's value is for what a cipher adds
 )
 

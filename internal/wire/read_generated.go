@@ -92,6 +92,17 @@ func (x *ReadStepsFailed) Read(r *Reader) {
 	x.Reason = r.Text()
 }
 
+// ReadSuspensionLine is one of Line of ReadSuspension.
+type ReadSuspensionLine struct {
+	ID   string
+	Node string
+}
+
+func (x *ReadSuspensionLine) Read(r *Reader) {
+	x.ID = r.Text()
+	x.Node = r.Text()
+}
+
 // ReadSuspensionWaitpoint is one of Waitpoints of ReadSuspension.
 type ReadSuspensionWaitpoint struct {
 	Waitpoint string
@@ -553,8 +564,9 @@ func (x *ReadStepsReply) Read(r *Reader) {
 }
 
 // ReadSuspension is a call of ff_read_suspension, the flow of an execution, "" if it is in none; its current
-// suspension, or its last one, what that told the handler if it was resumed, and every waitpoint that is still
-// known, with the second in which a token was last refused for each (0: none lately).
+// suspension, or its last one, what that told the handler if it was resumed; if a handler made it, its line: itself
+// and those above it by the nodes that they are, up to the one that no handler made; and every waitpoint that is
+// still known, with the second in which a token was last refused for each (0: none lately).
 type ReadSuspension struct {
 	ID string
 }
@@ -572,6 +584,7 @@ type ReadSuspensionReply struct {
 	Flow       [16]byte // or none
 	Outcome    string
 	Record     map[string]string
+	Line       []ReadSuspensionLine
 	Waitpoints []ReadSuspensionWaitpoint
 	All        []ReadSuspensionAll // any number
 }
@@ -581,6 +594,10 @@ func (x *ReadSuspensionReply) Read(r *Reader) {
 	x.Flow = r.UUIDOr0()
 	x.Outcome = r.Text()
 	x.Record = r.Pairs()
+	x.Line = make([]ReadSuspensionLine, r.Count(2))
+	for i := range x.Line {
+		x.Line[i].Read(r)
+	}
 	x.Waitpoints = make([]ReadSuspensionWaitpoint, r.Count(2))
 	for i := range x.Waitpoints {
 		x.Waitpoints[i].Read(r)

@@ -1,0 +1,42 @@
+package handler
+
+import (
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
+)
+
+// Kin is what package agent asks of a task when it makes children; others have no use for it.
+func (t *Task) Kin() tasks.Kin {
+	k := tasks.Kin{}
+	for _, g := range t.cfg.Route.Gates {
+		if _, _, limit := g.Limit(); !limit {
+			k.Gates = append(k.Gates, g.Name())
+		}
+	}
+	k.Depth, _ = strconv.Atoi(t.cfg.Claim.Tags[limits.DepthTag]) // who was made by no agent has none
+	if t.cfg.Results != nil {
+		k.Read = t.cfg.Results.ReadExecution
+	}
+	return k
+}
+
+// within bounds a child by the deadline of the execution that makes it. A time from the child's creation is compared by
+// this machine's clock.
+func (t *Task) within(child *flowfabric.Start) {
+	c := t.cfg.Claim
+	if c.DeadlineIn <= 0 || c.ClaimedAt.IsZero() {
+		return
+	}
+	end := c.ClaimedAt.Add(c.DeadlineIn)
+	own := child.DeadlineAt
+	if child.Deadline != 0 {
+		own = time.Now().Add(time.Duration(child.Deadline))
+	}
+	if own.IsZero() || own.After(end) {
+		child.Deadline, child.DeadlineAt = 0, end
+	}
+}

@@ -1,0 +1,16 @@
+package tasks
+
+import (
+	"context"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// Kin is what a task tells of where it stands among executions that make each other.
+type Kin struct {
+	Gates []string // those that the execution asks by name, without limits of keys
+	Depth int      // how many agents are above it, see limits.DepthTag
+	// Read reads another execution. nil: the task runs without a server.
+	Read func(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+}
