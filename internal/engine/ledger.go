@@ -20,7 +20,7 @@ import (
 type Reservation struct {
 	Gate      string
 	Execution flowfabric.ExecutionID
-	Epoch     uint64
+	Epoch     uint64 // of the lease; 0: it is a share, which the parent of the execution sets aside for it
 	Number    uint64 // of the reservation among those of the lease, from 1
 	// Last is the gate whose word decides if the reservation is in several, "" if it is this one.
 	Last  string
@@ -137,6 +137,10 @@ func (e *Engine) Resolve(ctx context.Context, x SuspectReservation) ([]Waiter, e
 		last = x.Gate
 	}
 	own := Reservation{Gate: x.Gate, Execution: x.Execution, Epoch: x.Epoch, Number: x.Number}
+	if x.Epoch == 0 { // what is left of a share is nobody's now, whatever other gates say
+		_, wake, err := e.Unreserve(ctx, own)
+		return wake, err
+	}
 	decides := own
 	decides.Gate = last
 	r, _, wake, err := e.reserve(ctx, decides.call("resolve"))

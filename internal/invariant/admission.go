@@ -270,6 +270,9 @@ func (a *admission) reserved(name string, h, used map[string]string) {
 				a.wrong("%s has reserved %q under %s, and nobody asks about it", key, text, number)
 				continue
 			}
+			if number == "0.1" {
+				a.share(key, words[2], l["sh"])
+			}
 			for part := range strings.SplitSeq(words[2], ",") {
 				dim, amount, _ := strings.Cut(part, "=")
 				n, err := strconv.ParseInt(amount, 10, 64)
@@ -296,6 +299,26 @@ func (a *admission) reserved(name string, h, used map[string]string) {
 		if n > 0 {
 			a.wrong("gate %s does not know of %d %s that are reserved", name, n, dim)
 		}
+	}
+}
+
+// share: what is left of a share is of its dimensions, and not more than it was.
+func (a *admission) share(key, left, all string) {
+	was := map[string]int64{}
+	for part := range strings.SplitSeq(all, ",") {
+		dim, amount, _ := strings.Cut(part, "=")
+		was[dim], _ = strconv.ParseInt(amount, 10, 64)
+	}
+	for part := range strings.SplitSeq(left, ",") {
+		dim, amount, _ := strings.Cut(part, "=")
+		n, err := strconv.ParseInt(amount, 10, 64)
+		if most, is := was[dim]; err != nil || !is || n < 0 || n > most {
+			a.wrong("%s has %q of its share %q", key, part, all)
+		}
+		delete(was, dim)
+	}
+	if len(was) > 0 {
+		a.wrong("%s has lost %v of its share", key, was)
 	}
 }
 

@@ -195,7 +195,7 @@ func (b *gateTruth) reserve(x engine.Reservation, now int64) (r admission.Report
 		l = newLedger()
 	}
 	if o, held := l.open[at]; held {
-		if !maps.Equal(o.amounts, x.Amounts) {
+		if x.Epoch == 0 && !maps.Equal(l.share, x.Amounts) || x.Epoch > 0 && !maps.Equal(o.amounts, x.Amounts) {
 			return r, nil, "idempotency_conflict"
 		}
 		b.saw("reserved before")
@@ -204,52 +204,125 @@ func (b *gateTruth) reserve(x engine.Reservation, now int64) (r admission.Report
 	if _, over := l.over[at]; over || x.Epoch < l.newest {
 		return r, nil, "stale_lease"
 	}
-	if r, code = v.setting(l, x, now); code != "" {
+	r, part, code := v.setting(l, x, now)
+	if code != "" {
 		return r, nil, code
 	}
 	b.roll(now)
-	b.count(admission.Usage{Amounts: x.Amounts}, id, r, false, now)
+	b.count(admission.Usage{Amounts: part}, id, r, false, now)
 	if b.ledgers[id] == nil {
 		delete(b.gone, id)
 	}
 	b.ledgers[id] = l
-	return r, b.setAsideFor(l, x, r, now), ""
+	return r, b.setAsideFor(l, x, part, r, now), ""
+}
+
+var shareOf = numbered{0, 1}
+
+// live tells whether the gate counts what is left of a share as reserved.
+func (l *ledgerTruth) live(b *gateTruth) bool {
+	return l.share != nil && l.open[shareOf].period == b.period
+}
+
+// beyond is the refusal of amounts of which less is left in a share.
+func (l *ledgerTruth) beyond(b *gateTruth, amounts map[string]int64) (r admission.Reported, is bool) {
+	for _, dim := range slices.Sorted(maps.Keys(amounts)) {
+		all, shared := l.share[dim]
+		if left := l.open[shareOf].amounts[dim]; shared && amounts[dim] > left && !b.spec.Warn {
+			b.saw("more than its share")
+			return admission.Reported{Verdict: codes.HardBreach, Action: admission.HardReject,
+				Breaches: []admission.Breach{{Dimension: dim, Hard: true, Used: all - left, Limit: all}}}, true
+		}
+	}
+	return r, false
+}
+
+// uncounted is what of amounts the gate does not count yet.
+func (l *ledgerTruth) uncounted(b *gateTruth, amounts map[string]int64) map[string]int64 {
+	out := maps.Clone(amounts)
+	for dim, n := range amounts {
+		if _, shared := l.share[dim]; shared {
+			if l.live(b) {
+				n = max(0, n-l.open[shareOf].amounts[dim])
+			}
+			if out[dim] = n; n == 0 {
+				delete(out, dim)
+			}
+		}
+	}
+	return out
+}
+
+// draw takes amounts out of a share.
+func (l *ledgerTruth) draw(b *gateTruth, amounts map[string]int64) {
+	for dim, n := range amounts {
+		if _, shared := l.share[dim]; shared {
+			l.refill(b, dim, -min(n, l.open[shareOf].amounts[dim]))
+			b.saw("drawn from a share")
+		}
+	}
+}
+
+// refill puts so much back into a share, but no more than it had, or takes it out, and returns what of it the gate is
+// to count less, or more.
+func (l *ledgerTruth) refill(b *gateTruth, dim string, n int64) int64 {
+	rest := l.open[shareOf].amounts
+	n = max(-rest[dim], min(n, l.share[dim]-rest[dim]))
+	rest[dim] += n
+	if l.live(b) {
+		b.reserved[dim] += n
+	}
+	return n
+}
+
+// sharing counts the first holds whose executions have something left of a share of all that is used up.
+func (b *gateTruth) sharing(holds []engine.Hold) int {
+	for i, h := range holds {
+		l := b.ledgers[h.Execution.String()]
+		for dim, limit := range b.spec.Limits {
+			if limit.Hard > 0 && b.used[dim] >= limit.Hard &&
+				(l == nil || !l.live(b) || l.open[shareOf].amounts[dim] == 0) {
+				return i
+			}
+		}
+	}
+	return len(holds)
 }
 
 // setting is what becomes of a new reservation.
-func (b *gateTruth) setting(l *ledgerTruth, x engine.Reservation, now int64) (r admission.Reported, code string) {
-	r, ok := b.judge(x.Amounts)
+func (b *gateTruth) setting(l *ledgerTruth, x engine.Reservation,
+	now int64) (r admission.Reported, part map[string]int64, code string) {
+	r, part, ok := b.reporting(l, x.Amounts)
 	if !ok {
-		return r, "invalid_delta"
+		return r, nil, "invalid_delta"
 	}
-	r.Action, r.Left, r.Period = b.spec.OnHard, flowfabric.Millis(b.left(now)), b.period
-	if !r.Applied {
-		for _, y := range r.Breaches {
-			if r.Action == admission.HardBlock && x.Amounts[y.Dimension] > y.Limit {
-				r.Action = admission.HardFail
-			}
-		}
-		return r, ""
+	r.Left, r.Period = flowfabric.Millis(b.left(now)), b.period
+	if r.Applied {
+		r.Action = b.spec.OnHard
+	} else {
+		return r, part, ""
 	}
 	if len(l.open) > 0 {
 		asked := *b // nobody looks at the line now
 		asked.line, asked.met = maps.Clone(b.line), nil
-		if asked.behind(x.Execution.String(), x.Amounts, now) != "" {
+		if asked.behind(x.Execution.String(), part, now) != "" {
 			b.saw("passes the line")
 		}
-		return r, ""
+		return r, part, ""
 	}
-	if dim := b.behind(x.Execution.String(), x.Amounts, now); dim != "" {
+	if dim := b.behind(x.Execution.String(), part, now); dim != "" {
 		b.saw("waits behind the first in line")
 		r.Applied, r.Verdict = false, codes.HardBreach
 		r.Breaches = []admission.Breach{{Dimension: dim, Hard: true, Used: b.used[dim],
 			Limit: b.spec.Limits[dim].Hard}}
 	}
-	return r, ""
+	return r, part, ""
 }
 
-// setAsideFor notes in the ledger of an execution what the gate answered, and returns who is woken.
-func (b *gateTruth) setAsideFor(l *ledgerTruth, x engine.Reservation, r admission.Reported, now int64) []string {
+// setAsideFor notes in the ledger of an execution what the gate answered, and returns who is woken. part is what the
+// gate did not count yet.
+func (b *gateTruth) setAsideFor(l *ledgerTruth, x engine.Reservation, part map[string]int64, r admission.Reported,
+	now int64) []string {
 	id, waited := x.Execution.String(), l.need.stage != ""
 	l.begin(b.period)
 	second := l.second()
@@ -263,8 +336,8 @@ func (b *gateTruth) setAsideFor(l *ledgerTruth, x engine.Reservation, r admissio
 	}
 	if !r.Applied {
 		b.saw("not reserved")
-		if r.Action == admission.HardBlock {
-			b.block(l, x.Amounts, now)
+		if r.Action == admission.HardBlock && x.Epoch > 0 {
+			b.block(l, part, now)
 			b.line[id] = max(0, x.Since.UnixMilli()) - int64(x.Priority)*1_000_000_000_000
 			b.saw("stands in line")
 		}
@@ -275,8 +348,12 @@ func (b *gateTruth) setAsideFor(l *ledgerTruth, x engine.Reservation, r admissio
 	if waited {
 		delete(b.line, id)
 	}
-	l.open[numbered{x.Epoch, x.Number}] = openTruth{period: b.period, last: x.Last, amounts: x.Amounts,
+	l.draw(b, x.Amounts)
+	l.open[numbered{x.Epoch, x.Number}] = openTruth{period: b.period, last: x.Last, amounts: maps.Clone(x.Amounts),
 		suspect: now + 60_000}
+	if x.Epoch == 0 {
+		l.share = x.Amounts
+	}
 	for dim, n := range x.Amounts {
 		b.reserved[dim] += n
 	}
@@ -330,6 +407,13 @@ func (b *gateTruth) end(x engine.Reservation, letter string,
 	if !b.spec.CountsAmounts() && !held && !done {
 		return b.deaf(now), nil, ""
 	}
+	if x.Epoch == 0 && !held {
+		return b.said(now), b.at(now).freed(now), ""
+	}
+	if x.Epoch == 0 {
+		letter = "v"
+		b.saw("a share is over")
+	}
 	if !held && !done && x.Epoch < l.low {
 		b.saw("ended too late")
 		r = b.said(now)
@@ -367,17 +451,21 @@ func (b *gateTruth) end(x engine.Reservation, letter string,
 	if letter == "c" {
 		used = reserved
 	}
-	r = b.correct(l, x, correction{used: used, reserved: reserved, held: held, done: done,
-		now: period == b.period}, now)
 	if held && period == b.period {
 		for dim, n := range reserved {
 			b.reserved[dim] -= n
 		}
 	}
+	r = b.correct(l, x, correction{used: used, reserved: reserved, held: held, done: done,
+		now: period == b.period}, now)
 	l.forgetBelow(b, x)
 	l.forgetOld(b, l.newest, l.second(), now)
 	delete(l.open, at)
-	l.over[at] = overTruth{letter, period, used}
+	if x.Epoch == 0 {
+		l.share = nil
+	} else {
+		l.over[at] = overTruth{letter, period, used}
+	}
 	return r, b.freed(now), ""
 }
 
@@ -410,6 +498,13 @@ func (b *gateTruth) correct(l *ledgerTruth, x engine.Reservation, c correction, 
 		if c.done && c.now && l.period == b.period {
 			by[dim] = max(n, -l.used[dim])
 		}
+		if _, shared := l.share[dim]; shared && x.Epoch > 0 {
+			if c.now && l.live(b) {
+				by[dim] += l.refill(b, dim, -by[dim])
+			} else {
+				l.refill(b, dim, c.reserved[dim]-c.used[dim])
+			}
+		}
 		if by[dim] > 0 {
 			more[dim] = by[dim]
 			b.saw("more than was reserved")
@@ -420,12 +515,17 @@ func (b *gateTruth) correct(l *ledgerTruth, x engine.Reservation, c correction, 
 		r = admission.Reported{Verdict: codes.WithinBudget}
 	}
 	r.Applied, r.Left, r.Period = true, flowfabric.Millis(b.left(now)), b.period
+	if x.Epoch == 0 {
+		id = "" // it has used nothing
+	}
 	b.count(admission.Usage{Amounts: by}, id, r, false, now)
 	l.begin(b.period)
 	for dim, n := range own {
-		l.used[dim] = max(0, min(mostUsed, l.used[dim]+n))
+		if x.Epoch > 0 {
+			l.used[dim] = max(0, min(mostUsed, l.used[dim]+n))
+		}
 	}
-	b.ledgers[id] = l
+	b.ledgers[x.Execution.String()] = l
 	return r
 }
 
@@ -466,6 +566,10 @@ func resolve(truth map[string]*gateTruth, x engine.SuspectReservation,
 		last = x.Gate
 	}
 	r := engine.Reservation{Gate: x.Gate, Execution: x.Execution, Epoch: x.Epoch, Number: x.Number}
+	if x.Epoch == 0 {
+		_, wake, code = truth[x.Gate].end(r, "v", now)
+		return wake, "v", code
+	}
 	how = "c"
 	var used map[string]int64
 	if d := truth[last]; d != nil {

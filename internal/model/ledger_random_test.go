@@ -18,9 +18,11 @@ func (x *meters) reserving(name string) {
 	switch n := x.r.IntN(100); {
 	case n < 30:
 		x.reserve(name)
-	case n < 36:
+	case n < 34:
 		x.crowd(name)
-	case n < 38:
+	case n < 37:
+		x.share(name)
+	case n < 39:
 		x.refundCharged()
 	case n < 45:
 		x.reserveAgain()
@@ -119,6 +121,40 @@ func (x *meters) refundCharged() {
 		}
 		x.settleOf(q)
 		return
+	}
+}
+
+// share sets a share aside for an execution that is not made yet, and has it use some of that, or more.
+func (x *meters) share(name string) {
+	x.t.Helper()
+	id := x.id()
+	if x.ids = append(x.ids, id); len(x.ids) > 8 {
+		x.ids = slices.Delete(x.ids, 4, 5)
+	}
+	x.epochs[id] = 10
+	amounts := map[string]int64{"tokens": int64(x.r.IntN(100))}
+	if x.chance(30) {
+		amounts["calls"] = int64(x.r.IntN(9))
+	}
+	b := x.truth[name]
+	if b != nil && x.chance(60) { // all that there is
+		if room := b.spec.Limits["tokens"].Hard - b.at(x.now).used["tokens"]; room > 0 {
+			amounts["tokens"] = room
+		}
+	}
+	q := engine.Reservation{Gate: name, Execution: id, Number: 1, Amounts: amounts}
+	x.asked = append(x.asked, q)
+	x.sendReservation(q)
+	if x.chance(70) {
+		x.admitted(name, []engine.Hold{{Execution: id, Epoch: 10}}, 1, time.Second)
+	}
+	for range x.r.IntN(3) {
+		x.reserveFor(name, id, map[string]int64{"tokens": int64(x.r.IntN(70))})
+	}
+	if x.chance(20) {
+		q.Amounts = maps.Clone(amounts)
+		q.Amounts["tokens"] += int64(x.r.IntN(2))
+		x.sendReservation(q)
 	}
 }
 
@@ -264,6 +300,12 @@ func (x *meters) settleOf(q engine.Reservation) {
 	if x.chance(1) {
 		q.Amounts["tokens"] = mostUsed
 	}
+	if q.Epoch == 0 { // a share is given back
+		q.Amounts = nil
+		_, _, err := x.s.e.Settle(x.ctx, q)
+		x.same(x.code(err), "invalid_input")
+		return
+	}
 	x.say("settle %+v", q)
 	x.did["settle reserved"]++
 	got, wake, err := x.s.e.Settle(x.ctx, q)
@@ -280,7 +322,7 @@ func (x *meters) release() {
 		return
 	}
 	q := x.recent()
-	if x.chance(6) {
+	if x.chance(6) && q.Epoch > 0 {
 		q.Number += 200_000
 	}
 	q.Amounts = nil

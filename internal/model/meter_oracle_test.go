@@ -61,13 +61,14 @@ type ledgerTruth struct {
 	late   uint64
 	forget int64 // 0 = its execution was not purged
 	used   map[string]int64
-	undo   map[string]int64 // what that report counted, nil if nothing, or no more
-	need   needTruth        // what it waits for room for
-	open   map[numbered]openTruth
+	undo   map[string]int64       // what that report counted, nil if nothing, or no more
+	need   needTruth              // what it waits for room for
+	open   map[numbered]openTruth // what is left of a share, too
 	over   map[numbered]overTruth
-	low    uint64 // how those of older epochs ended is not known
-	mark   uint64 // the newest epoch at
-	marked int64  // this time
+	share  map[string]int64 // all of it; nil if there is none
+	low    uint64           // how those of older epochs ended is not known
+	mark   uint64           // the newest epoch at
+	marked int64            // this time
 }
 
 func newLedger() *ledgerTruth {
@@ -320,18 +321,16 @@ func (b *gateTruth) report(u admission.Usage, now int64) (admission.Reported, st
 		return admission.Reported{Replayed: true, Verdict: codes.WithinBudget, Applied: true, Late: late,
 			Period: l.period}, ""
 	}
-	r, ok := v.judge(u.Amounts)
+	r, part, ok := v.reporting(l, u.Amounts)
 	if !ok {
 		return admission.Reported{}, "invalid_delta"
 	}
-	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, flowfabric.Millis(v.left(now)), v.period
-	for _, x := range r.Breaches {
-		if x.Hard && r.Action == admission.HardBlock && u.Amounts[x.Dimension] > x.Limit {
-			r.Action = admission.HardFail // no period has room for it
-		}
-	}
+	r.Late, r.Left, r.Period = late, flowfabric.Millis(v.left(now)), v.period
 	b.roll(now)
-	b.count(u, id, r, again, now)
+	b.count(admission.Usage{Amounts: part}, id, r, again, now)
+	if r.Applied {
+		l.draw(b, u.Amounts)
+	}
 	if id != "" {
 		if b.ledgers[id] == nil {
 			delete(b.gone, id) // as if it were another one
@@ -342,13 +341,29 @@ func (b *gateTruth) report(u admission.Usage, now int64) (admission.Reported, st
 		}
 		l.add(u, r, b.period)
 		if !r.Applied && u.Sequence > 0 && r.Action == admission.HardBlock {
-			b.block(l, u.Amounts, now)
+			b.block(l, part, now)
 		}
 	}
 	if u.Key != "" {
 		b.reports[u.Key] = reportTruth{digest: digest, until: now + 86_400_000, refused: !r.Applied, reply: r}
 	}
 	return r, ""
+}
+
+// reporting is what becomes of a report: what is left of a share it has, and no more.
+func (b *gateTruth) reporting(l *ledgerTruth, amounts map[string]int64) (admission.Reported, map[string]int64, bool) {
+	if r, beyond := l.beyond(b, amounts); beyond {
+		return r, amounts, true
+	}
+	part := l.uncounted(b, amounts)
+	r, ok := b.judge(part)
+	r.Action = b.spec.OnHard
+	for _, x := range r.Breaches {
+		if x.Hard && r.Action == admission.HardBlock && part[x.Dimension] > x.Limit {
+			r.Action = admission.HardFail // no period has room for it
+		}
+	}
+	return r, part, ok
 }
 
 // judge says what a report would do; not ok: a total would be too large.
@@ -527,6 +542,9 @@ func (b *gateTruth) undo(u admission.Usage, now int64) (undone bool, wake []stri
 		if l.used[dim] -= n; l.used[dim] == 0 {
 			delete(l.used, dim)
 		}
+		if _, shared := l.share[dim]; shared {
+			n = l.refill(b, dim, n)
+		}
 		if l.period == b.period && n > 0 {
 			b.used[dim], freed = max(0, b.used[dim]-n), true
 		}
@@ -581,7 +599,11 @@ func (b *gateTruth) room(partition uint16, route uint64, holds []engine.Hold,
 	}
 	var pause time.Duration
 	if short.Dimension != "" {
-		n, pause = 0, 30*time.Second
+		n, pause = v.sharing(holds), 30*time.Second
+		if n == len(holds) && n > 0 {
+			short.Dimension = ""
+			b.saw("starts with its share")
+		}
 	} else if v.spec.CountsAmounts() && !v.spec.Warn && v.stuck == v.stage() {
 		var who string
 		var its map[string]int64

@@ -40,6 +40,7 @@ func TestMeters(t *testing.T) {
 		"given back before it is corrected", "forgotten", "release reserved", "resolved s", "resolved c", "resolved v",
 		"resolved by another gate", "vouched", "suspected", "made anew with open ones",
 		"ended though it counts no more",
+		"drawn from a share", "more than its share", "a share is over", "starts with its share",
 		"lowered below what is reserved", "unknown_dimension")
 }
 
@@ -603,6 +604,11 @@ func (x *meters) admit(name string, id flowfabric.ExecutionID) {
 	if (b == nil || !b.gone[id.String()]) && x.chance(60) && !slices.Contains(list, h) {
 		list = slices.Insert(list, x.r.IntN(len(list)+1), h)
 	}
+	x.admitted(name, list, route, ttl)
+}
+
+func (x *meters) admitted(name string, list []engine.Hold, route uint64, ttl time.Duration) {
+	x.t.Helper()
 	look := x.chance(20)
 	for again := true; again; again = x.chance(15) {
 		x.say("admit %s for %d, look %t: %v, %s", name, route, look, holdTexts(list), ttl)

@@ -423,7 +423,8 @@ func (x *ChangeUsageReply) Read(r *Reader) {
 
 // CheckHolds is a call of ff_check_holds, tells a gate whether holds it admitted are still held: the execution runs
 // under that epoch or is granted; gone, it does not; never, it does not and never ran: its grant was returned, or
-// is over and taken back by this call, of which its other gates hear through the outbox.
+// is over and taken back by this call, of which its other gates hear through the outbox. Epoch 0 is a share, which
+// lasts as long as the execution.
 type CheckHolds struct {
 	Holds []CheckHoldsHold // 1..100
 }
@@ -814,16 +815,18 @@ func (x *RemoveGateReply) Read(r *Reader) {
 // minutes was neither of the newest two was perhaps settled before: it is answered as late, and nothing is charged
 // or given back. release gives all of it back, and no reservation of that number can be made any more. resolve
 // decides what becomes of one whose lease is over, and answers in settled: s settled, c charged in full, or v void,
-// it was never made, and the amounts; c without amounts of an epoch of which that is not known any more. label
-// names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
-// of ten of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts answers
-// applied 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as in
-// ff_spend.
+// it was never made, and the amounts; c without amounts of an epoch of which that is not known any more. Epoch 0 is
+// a share: what a parent reserves for a child that it makes, which then uses that and no more of these dimensions,
+// whether there is room or not; what it gives back is in its share again. Only what is left of a share is released.
+// label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what
+// nine of ten of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts
+// answers applied 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as
+// in ff_spend.
 type Reserve struct {
 	Name       string
 	How        string // reserve|settle|release|resolve
 	Execution  string
-	Epoch      int // 1..
+	Epoch      int
 	Number     int // 1..
 	Last       string
 	Below      int

@@ -1,6 +1,6 @@
 -- ff_check_holds: tells a gate whether holds it admitted are still held: the execution runs under that epoch or is
 -- granted; gone, it does not; never, it does not and never ran: its grant was returned, or is over and taken back by
--- this call, of which its other gates hear through the outbox.
+-- this call, of which its other gates hear through the outbox. Epoch 0 is a share, which lasts as long as the execution.
 -- Flags:   allow-oom
 -- Go:      Engine.CheckHolds
 -- Args:    protocol holds:rows(1..100) {id:text epoch:text}
@@ -11,7 +11,9 @@ local function ff_check_holds(ctx, q)
   for i = 1, #holds do
     local id, epoch = holds[i].id, holds[i].epoch
     local c, answer = core.read(ctx, id), 'gone'
-    if c.state and (c.state == 'A1' or c.state == 'A3') and c.epoch == epoch then
+    if epoch == '0' then
+      answer = c.state and not core.terminal(c) and 'held' or 'gone'
+    elseif c.state and (c.state == 'A1' or c.state == 'A3') and c.epoch == epoch then
       answer = 'held'
     elseif c.state and core.granted(c) and c.grant_epoch == epoch then
       answer = 'held'

@@ -13,13 +13,16 @@
 -- back, and no reservation of that number can be made any more.
 -- resolve decides what becomes of one whose lease is over, and answers in settled: s settled, c charged in full, or v
 -- void, it was never made, and the amounts; c without amounts of an epoch of which that is not known any more.
+-- Epoch 0 is a share: what a parent reserves for a child that it makes, which then uses that and no more of these
+-- dimensions, whether there is room or not; what it gives back is in its share again. Only what is left of a share is
+-- released.
 -- label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
 -- of ten of the last 64 did not pass, by dimension, as soon as there are eight.
 -- One that counts no amounts answers applied 0 and no breach, but ends what was reserved when it did. Breaches and
 -- those who are woken are as in ff_spend.
 -- Flags:   none
 -- Go:      Engine.reservation
--- Args:    protocol name:label how:reserve|settle|release|resolve execution:ref epoch:n(1..) number:n(1..) last:text
+-- Args:    protocol name:label how:reserve|settle|release|resolve execution:ref epoch:n number:n(1..) last:text
 --          below:n priority:int since:n full:flag label:line(0..64)
 --          dimensions:rows(0..64) {dimension:dimension !invalid_delta amount:n}
 -- Replies: OK verdict:OK|SOFT_BREACH|HARD_BREACH applied:flag late:flag action:text left:ms period:n parent:text
@@ -33,6 +36,9 @@ function ff_reserve_do.judge(q)
   q.id, q.sequence = q.execution, q.number
   if #q.dimensions > 0 and (q.how == 'release' or q.how == 'resolve' or q.full) then
     return reply.err('invalid_input', 'dimensions: none to give back')
+  end
+  if q.epoch == 0 and (q.number > 1 or q.how ~= 'reserve' and q.how ~= 'release') then
+    return reply.err('invalid_input', 'epoch: 0 is a share, of number 1, which is reserved and released')
   end
   if q.last ~= '' and not args.label(q.last) then return reply.err('invalid_input', 'last: a gate') end
   if q.priority < -1000000 or q.priority > 1000000 then

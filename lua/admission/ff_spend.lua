@@ -59,7 +59,7 @@ end
 -- write notes what an execution reported, and what was said.
 function ff_report.write(ctx, b, q, l, said)
   if q.id == '' then return end
-  local fields, gone, place, applied = said.fields, {}, said.at, said.applied
+  local fields, gone, place, applied = said.fields, {}, said.at, said.by ~= nil
   local function put(field, value) fields[#fields + 1], fields[#fields + 2] = field, value end
   if place then
     put('e', reply.int(place.e))
@@ -80,7 +80,7 @@ function ff_report.write(ctx, b, q, l, said)
     gone[#gone + 1] = 'n'
     redis.call('ZREM', keys.line(ctx.r, b.name), q.id)
   end
-  ledger.write(ctx, b, q.id, l, fields, gone, applied and q.deltas.by or nil)
+  ledger.write(ctx, b, q.id, l, fields, gone, said.by)
 end
 
 -- judge returns what is wrong with the arguments, or nil. It notes what they come to.
@@ -107,6 +107,25 @@ function ff_report.judge(q)
   return nil
 end
 
+-- judged says what a report does: breaches, and whether it is refused. What is left of a share it has; beyond that it
+-- is refused, and else an allowance may cover it. It notes the fields of the ledger, and what the gate does not count yet.
+function ff_report.judged(ctx, b, q, l, fields)
+  local part, beyond = ledger.within(b, l, q.deltas)
+  if not part then
+    q.action = 'reject'
+    return beyond, nil, true, 'HARD_BREACH'
+  end
+  q.deltas = part
+  local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  local take = refused and ledger.excess(b, l, q.deltas.by)
+  if take then
+    ledger.lift(ctx, b, l, take, fields)
+    breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  end
+  q.action = breaches and meter.action(b, q, breaches)
+  return breaches, overflow, refused, verdict
+end
+
 -- report counts what was used.
 function ff_report.report(ctx, b, q)
   local unknown = meter.unknown(b, q)
@@ -120,20 +139,15 @@ function ff_report.report(ctx, b, q)
   end
   local crowded = meter.crowded(b, q.deltas)
   if crowded then return meter.full(crowded) end
-  local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
+  local fields, by = {}, q.deltas.by
+  local breaches, overflow, refused, verdict = ff_report.judged(ctx, b, q, l, fields)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
-  local take, fields = refused and ledger.excess(b, l, q.deltas.by), {}
-  if take then
-    ledger.lift(ctx, b, l, take, fields)
-    breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
-  end
-  q.action = meter.action(b, q, breaches)
   local out = ledger.answer(ctx, b, q, verdict, not refused, place and place.late, breaches)
   out[#out + 1] = '0' -- nobody is woken
   local text = table.concat(out, '\31')
   meter.save(ctx, b)
-  ledger.count(ctx, b, q, breaches, refused)
-  ff_report.write(ctx, b, q, l, { at = place, fields = fields, text = text, applied = not refused })
+  ledger.count(ctx, b, q, breaches, refused, not refused and ledger.draw(b, l, by, fields) or nil)
+  ff_report.write(ctx, b, q, l, { at = place, fields = fields, text = text, by = not refused and by or nil })
   if q.key ~= '' then
     local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. b.d.ct ..
       ' ' .. (refused and 'h' or text)
@@ -156,7 +170,8 @@ function ff_report.undo(ctx, b, q)
   end
 
   meter.save(ctx, b)
-  local fields, gone, sets, less = { 'la', '' }, {}, {}, {}
+  local fields, gone, sets, less, held = { 'la', '' }, {}, {}, {}, {}
+  local rest, live = ledger.share(b, l)
   for dim, amount in string.gmatch(l.la, '([^,=]+)=(%d+)') do
     local field = 'd:' .. dim
     local mine = tonumber(l[field] or '0')
@@ -166,11 +181,17 @@ function ff_report.undo(ctx, b, q)
     else
       fields[#fields + 1], fields[#fields + 2] = field, reply.int(mine - back)
     end
+    if rest and rest[dim] then
+      local kept = ledger.restore(l, rest, dim, back)
+      if live then back, held[dim] = back - kept, kept end
+    end
     if l.p == b.d.rc and back > 0 then
       sets[#sets + 1], sets[#sets + 2] = dim, reply.int(math.max(0, meter.count(b, dim) - back))
       b.used[dim], less[dim] = sets[#sets], -back
     end
   end
+  if rest then ledger.leave(l, rest, fields) end
+  ledger.hold(ctx, b, held)
   meter.some('HSET', keys.ledger(ctx.r, name, id), fields)
   meter.some('HDEL', keys.ledger(ctx.r, name, id), gone)
   meter.some('HSET', keys.usage(ctx.r, name), sets)

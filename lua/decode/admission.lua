@@ -527,7 +527,7 @@ function decode.ff_reserve(argv)
     name = argv[2],
     how = argv[3],
     execution = argv[4],
-    epoch = args.int(argv[5], 1, 9007199254740991),
+    epoch = args.int(argv[5], 0, 9007199254740991),
     number = args.int(argv[6], 1, 9007199254740991),
     last = argv[7],
     below = args.int(argv[8], 0, 9007199254740991),
@@ -547,7 +547,7 @@ function decode.ff_reserve(argv)
     return nil, reply.err('invalid_input', 'execution: a partition and an id')
   end
   if not q.epoch then
-    return nil, reply.err('invalid_input', 'epoch: at least 1')
+    return nil, reply.err('invalid_input', 'epoch: a whole number')
   end
   if not q.number then
     return nil, reply.err('invalid_input', 'number: at least 1')

@@ -5,6 +5,7 @@
 --   k the oldest epoch whose reservations are known when they are over, the newest epoch at a time, and that time
 --   a:<dim> an allowance: by how much more it alone may pass a limit in this period (ledger.excess)
 --   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
+--   o:0.1 sh a share: what is left of what a parent has reserved for its child, which uses that and no more, and all of it
 --   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
 --   and the amounts; of s all that were told, also those that a strict gate does not count
 -- What is reserved counts as used, and v:<dim> of a gate says how much of that it is. A reservation in several gates is
@@ -36,6 +37,60 @@ end
 
 -- lasts is how long a ledger stays, ms: a week, and longer than the period.
 local function lasts(ctx, b) return math.max(meter.kept, meter.left(ctx, b) + day) end
+
+-- share is what is left of the share of an execution, by dimension, and whether it is of this period, so that the gate
+-- counts it as reserved; nil if there is none.
+function ledger.share(b, l)
+  local period, text = string.match(l['o:0.1'] or '', '^(%d+) [^ ]* (.*)$')
+  if not period then return nil end
+  return ledger.amounts(text), period == b.d.rc
+end
+
+-- leave notes what is left of a share now.
+function ledger.leave(l, rest, fields)
+  fields[#fields + 1] = 'o:0.1'
+  fields[#fields + 1] = string.match(l['o:0.1'], '^%d+ [^ ]* ') .. ledger.text(rest)
+end
+
+-- within judges amounts of an execution with a share: what of them the gate does not count yet, or nil and a breach
+-- of the first dimension by name of which less is left, unless the gate only warns.
+function ledger.within(b, l, deltas)
+  local rest, live = ledger.share(b, l)
+  if not rest then return deltas end
+  local out, all = { order = {}, by = {} }, ledger.amounts(l.sh)
+  for i = 1, #deltas.order do
+    local dim = deltas.order[i]
+    local n, left = deltas.by[dim], rest[dim]
+    if left and n > left and b.d.md ~= 'warn' then
+      return nil, { { dim = dim, kind = 'hard', used = all[dim] - left, limit = all[dim] } }
+    end
+    if live and left then n = math.max(0, n - left) end
+    if n > 0 or not left then out.order[#out.order + 1], out.by[dim] = dim, n end
+  end
+  return out
+end
+
+-- draw takes amounts out of a share, and returns by how much what is reserved changes, nil if it does not.
+function ledger.draw(b, l, by, fields)
+  local rest, live = ledger.share(b, l)
+  if not rest then return nil end
+  local held = {}
+  for dim, n in pairs(by) do
+    if rest[dim] then
+      local part = math.min(n, rest[dim])
+      rest[dim], held[dim] = rest[dim] - part, live and -part or nil
+    end
+  end
+  ledger.leave(l, rest, fields)
+  return held
+end
+
+-- restore puts amounts back into a share, as far as it had them, and returns how much of them.
+function ledger.restore(l, rest, dim, n)
+  local back = math.min(n, ledger.amounts(l.sh)[dim] - rest[dim])
+  rest[dim] = rest[dim] + back
+  return back
+end
 
 -- write puts fields into a ledger, takes some out, and adds what was used.
 function ledger.write(ctx, b, id, l, fields, gone, by)
@@ -97,15 +152,21 @@ local function marks(ctx, b, q, breaches, refused)
   return fields
 end
 
--- count adds amounts to what is used of a gate, unless they are refused, and a breach whether they are or not. held is
--- what of them is reserved, or reserved no more.
-function ledger.count(ctx, b, q, breaches, refused, held)
-  local fields = marks(ctx, b, q, breaches, refused)
-  for dim, n in pairs(held or {}) do
+-- hold changes what is reserved of a gate.
+function ledger.hold(ctx, b, held)
+  local fields = {}
+  for dim, n in pairs(held) do
     b.d['v:' .. dim] = reply.int(math.max(0, tonumber(b.d['v:' .. dim] or '0') + n))
     fields[#fields + 1], fields[#fields + 2] = 'v:' .. dim, b.d['v:' .. dim]
   end
   meter.some('HSET', keys.gate(ctx.r, b.name), fields)
+end
+
+-- count adds amounts to what is used of a gate, unless they are refused, and a breach whether they are or not. held is
+-- what of them is reserved, or reserved no more.
+function ledger.count(ctx, b, q, breaches, refused, held)
+  meter.some('HSET', keys.gate(ctx.r, b.name), marks(ctx, b, q, breaches, refused))
+  ledger.hold(ctx, b, held or {})
   if refused then return end
   local sets = {}
   for i = 1, #q.deltas.order do
@@ -135,7 +196,7 @@ function ledger.need(ctx, b, l, q, fields)
   local before = meter.needs(b, l.n)
   fields[#fields + 1] = 'n'
   fields[#fields + 1] = meter.stage(b) .. ' ' .. reply.int((before and before.times or 0) + 1) .. ' ' .. ctx.t .. ' ' ..
-    q.amounts
+    ledger.text(q.deltas.by)
 end
 
 -- stand puts an execution in line, in the order of queues: by priority, then by when it was created.
@@ -271,19 +332,38 @@ local function covered(ctx, b, id, by, its)
   return ledger.excess(b, meter.ledger(ctx, b, id), by, its) ~= nil
 end
 
--- allowed counts the first of these holds whose executions go on though a limit is reached: each has an allowance, for
--- what it waits for, or if that is not known, for something of each dimension that has reached its limit.
+-- reached has 1 of each dimension that has reached its limit.
+local function reached(b)
+  local by = {}
+  for field in pairs(b.d) do
+    local dim = string.match(field, '^h:(.*)$')
+    if dim and meter.hard(b, dim) > 0 and meter.count(b, dim) >= meter.hard(b, dim) then by[dim] = 1 end
+  end
+  return by
+end
+
+-- shared tells whether something is left of a share in each of these dimensions.
+local function shared(ctx, b, id, by)
+  local v = redis.call('HMGET', keys.ledger(ctx.r, b.name, id), 'b', 'o:0.1')
+  local rest, live = ledger.share(b, { ['o:0.1'] = v[1] == b.d.ct and v[2] or nil })
+  for dim in pairs(rest and live and by or {}) do
+    if (rest[dim] or 0) == 0 then return false end
+  end
+  return live
+end
+
+-- allowed counts the first of these holds whose executions go on though a limit is reached: each has a share, or an
+-- allowance, for what it waits for, or if that is not known, for something of each dimension that has reached its limit.
 function ledger.allowed(ctx, b, list)
-  if b.d.al ~= b.d.rc then return 0 end
+  local full = reached(b)
   for i = 1, #list do
-    local l = meter.ledger(ctx, b, string.match(list[i], '^[^:]*'))
-    local need = meter.needs(b, l.n)
-    local by = need and ledger.amounts(need.amounts) or {}
-    for field in pairs(need and {} or b.d) do
-      local dim = string.match(field, '^h:(.*)$')
-      if dim and meter.hard(b, dim) > 0 and meter.count(b, dim) >= meter.hard(b, dim) then by[dim] = 1 end
+    local id = string.match(list[i], '^[^:]*')
+    if not shared(ctx, b, id, full) then
+      if b.d.al ~= b.d.rc then return i - 1 end
+      local l = meter.ledger(ctx, b, id)
+      local need = meter.needs(b, l.n)
+      if not ledger.excess(b, l, need and ledger.amounts(need.amounts) or full) then return i - 1 end
     end
-    if not ledger.excess(b, l, by) then return i - 1 end
   end
   return #list
 end
@@ -367,7 +447,8 @@ end
 local function taken(ctx, b, q, l, name)
   local held = l['o:' .. name]
   if held then
-    if string.match(held, ' ([^ ]*)$') ~= q.amounts then return reply.err('idempotency_conflict', name) end
+    local was = q.epoch == 0 and l.sh or string.match(held, ' ([^ ]*)$')
+    if was ~= q.amounts then return reply.err('idempotency_conflict', name) end
     local out = ledger.answer(ctx, b, q, 'OK', true, false, {})
     out[#out + 1], out[#out + 2] = '0', ''
     return reply.already(unpack(out))
@@ -391,8 +472,12 @@ local function holds(l)
 end
 
 -- place judges a reservation: it is refused if it does not fit, alone or beside what the first in line waits for,
--- unless an allowance covers that. It notes the fields of the ledger. nil, and a dimension: it cannot be counted.
+-- unless an allowance covers that, or if it is more than is left of a share. It notes the fields of the ledger, and what
+-- the gate does not count yet. nil, and a dimension: it cannot be counted.
 local function place(ctx, b, q, l, fields)
+  local part, beyond = ledger.within(b, l, q.deltas)
+  if not part then return beyond, nil, true, 'HARD_BREACH', 'reject' end
+  q.deltas = part
   local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
   if not breaches then return nil, overflow end
   local by, dim, its = q.deltas.by, nil, nil
@@ -413,9 +498,9 @@ function ledger.reserve(ctx, b, q)
   local before = taken(ctx, b, q, l, name)
   if before then return before end
   local fields = {}
-  local breaches, overflow, refused, verdict = place(ctx, b, q, l, fields)
+  local breaches, overflow, refused, verdict, action = place(ctx, b, q, l, fields)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
-  q.action = refused and meter.action(b, q, breaches) or b.d.hd
+  q.action = action or refused and meter.action(b, q, breaches) or b.d.hd
   local out = ledger.answer(ctx, b, q, verdict, not refused, false, breaches)
   meter.save(ctx, b)
   ledger.count(ctx, b, q, breaches, refused, not refused and q.deltas.by or nil)
@@ -438,7 +523,9 @@ function ledger.reserve(ctx, b, q)
     gone[#gone + 1] = 'n'
     redis.call('ZREM', keys.line(ctx.r, b.name), q.id)
   end
+  ledger.draw(b, l, ledger.amounts(q.amounts), fields)
   fields[#fields + 1], fields[#fields + 2] = 'o:' .. name, b.d.rc .. ' ' .. q.last .. ' ' .. q.amounts
+  if q.epoch == 0 then fields[#fields + 1], fields[#fields + 2] = 'sh', q.amounts end
   ledger.write(ctx, b, q.id, l, fields, gone, {})
   redis.call('ZADD', keys.reserved(ctx.r), reply.int(ctx.now + ledger.vouched), b.name .. ' ' .. q.id .. ':' .. name)
   if l.n then ledger.room(ctx, b, out) else out[#out + 1] = '0' end -- those behind it in line
@@ -472,6 +559,23 @@ local function more(deltas)
   return out
 end
 
+-- refill puts what a reservation did not use back into the share that it was drawn from, and takes what it used beyond
+-- out of that: neither changes what the gate counts. It notes the fields of the ledger.
+local function refill(b, l, x, deltas, back, fields)
+  local rest, live = ledger.share(b, l)
+  for i = 1, rest and #deltas.order or 0 do
+    local dim = deltas.order[i]
+    if rest[dim] then
+      local counts = live and x.period == b.d.rc
+      local more = counts and deltas.by[dim] or (x.used[dim] or 0) - (x.reserved[dim] or 0)
+      local change = more < 0 and ledger.restore(l, rest, dim, -more) or -math.min(more, rest[dim])
+      if more >= 0 then rest[dim] = rest[dim] + change end
+      if counts then deltas.by[dim], back[dim] = more + change, (back[dim] or 0) + change end
+    end
+  end
+  if rest then ledger.leave(l, rest, fields) end
+end
+
 -- close ends a reservation: letter is s, settled with what was used, c, charged in full, or v, not made after all. What
 -- was charged is corrected when what was used turns up. A settlement that finds no reservation is charged, but not one
 -- of an epoch of which it is not known any more what was settled: that may have been charged. It returns whether it did
@@ -479,6 +583,7 @@ end
 function ledger.close(ctx, b, q, letter, used)
   local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
   local held, done = l['o:' .. name], l['f:' .. name]
+  if q.epoch == 0 and not held then return false, {}, 'OK' end
   if not held and not done and q.epoch < horizon(l) then return false, {}, 'OK', true end
   if done and (letter ~= 's' or string.find(done, '^[sr]')) then return false, {}, 'OK' end
   local period, rest = string.match(held or done and string.sub(done, 2) or b.d.rc .. ' ', '^(%d+).* ([^ ]*)$')
@@ -492,14 +597,19 @@ function ledger.close(ctx, b, q, letter, used)
       deltas.by[dim] = math.max(deltas.by[dim], -tonumber(l['d:' .. dim] or '0'))
     end
   end
-  local breaches, _, _, verdict = meter.judge(b, more(deltas))
-  local back = {}
+  local back, fields = {}, { 'f:' .. name, letter .. period .. ' ' .. told }
   for dim, n in pairs(held and period == b.d.rc and reserved or {}) do back[dim] = -n end
+  if q.epoch == 0 then
+    fields, own = {}, nil
+  else
+    refill(b, l, { period = period, reserved = reserved, used = used }, deltas, back, fields)
+  end
+  local breaches, _, _, verdict = meter.judge(b, more(deltas))
   meter.save(ctx, b)
   ledger.count(ctx, b, { id = q.id, sequence = 0, deltas = deltas }, breaches or {}, false, back)
-  local fields = { 'f:' .. name, letter .. period .. ' ' .. told }
   local gone = over(ctx, l, q, fields, tonumber(l.e or '0'), tonumber(l.e2 or '0'))
   gone[#gone + 1] = 'o:' .. name
+  if q.epoch == 0 then gone[#gone + 1] = 'sh' end
   ledger.write(ctx, b, q.id, l, fields, gone, own)
   redis.call('ZREM', keys.reserved(ctx.r), b.name .. ' ' .. q.id .. ':' .. name)
   return true, breaches or {}, verdict or 'OK'
