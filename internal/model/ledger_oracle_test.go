@@ -589,6 +589,9 @@ func resolve(truth map[string]*gateTruth, x engine.SuspectReservation,
 			return wake, how, ""
 		}
 	}
+	if how == "r" { // it was charged; what it gave back since is of its own refunds
+		how = "c"
+	}
 	if how == "s" {
 		r.Amounts = used
 	}

@@ -543,7 +543,9 @@ func (b *gateTruth) undo(u admission.Usage, now int64) (undone bool, wake []stri
 			delete(l.used, dim)
 		}
 		if _, shared := l.share[dim]; shared {
-			n = l.refill(b, dim, n)
+			if back := l.refill(b, dim, n); l.live(b) {
+				n -= back
+			}
 		}
 		if l.period == b.period && n > 0 {
 			b.used[dim], freed = max(0, b.used[dim]-n), true

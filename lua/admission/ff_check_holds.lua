@@ -1,6 +1,6 @@
 -- ff_check_holds: tells a gate whether holds it admitted are still held: the execution runs under that epoch or is
 -- granted; gone, it does not; never, it does not and never ran: its grant was returned, or is over and taken back by
--- this call, of which its other gates hear through the outbox. Epoch 0 is a share, which lasts as long as the execution.
+-- this call, of which its other gates hear through the outbox. Epoch 0 is a share, held while the execution lasts.
 -- Flags:   allow-oom
 -- Go:      Engine.CheckHolds
 -- Args:    protocol holds:rows(1..100) {id:text epoch:text}

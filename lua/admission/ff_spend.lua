@@ -108,7 +108,7 @@ function ff_report.judge(q)
 end
 
 -- judged says what a report does: breaches, and whether it is refused. What is left of a share it has; beyond that it
--- is refused, and else an allowance may cover it. It notes the fields of the ledger, and what the gate does not count yet.
+-- is refused, and else an allowance may cover it. It notes the fields of the ledger, and what is not counted yet.
 function ff_report.judged(ctx, b, q, l, fields)
   local part, beyond = ledger.within(b, l, q.deltas)
   if not part then

@@ -5,7 +5,7 @@
 --   k the oldest epoch whose reservations are known when they are over, the newest epoch at a time, and that time
 --   a:<dim> an allowance: by how much more it alone may pass a limit in this period (ledger.excess)
 --   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
---   o:0.1 sh a share: what is left of what a parent has reserved for its child, which uses that and no more, and all of it
+--   o:0.1 a share: what is left of what a parent has reserved for its child, which uses that and no more; sh: all of it
 --   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
 --   and the amounts; of s all that were told, also those that a strict gate does not count
 -- What is reserved counts as used, and v:<dim> of a gate says how much of that it is. A reservation in several gates is
@@ -352,8 +352,9 @@ local function shared(ctx, b, id, by)
   return live
 end
 
--- allowed counts the first of these holds whose executions go on though a limit is reached: each has a share, or an
--- allowance, for what it waits for, or if that is not known, for something of each dimension that has reached its limit.
+-- allowed counts the first of these holds whose executions go on though a limit is reached: each has a share of each
+-- dimension that has reached its limit, or an allowance, for what it waits for, or if that is not known, for something
+-- of each of these dimensions.
 function ledger.allowed(ctx, b, list)
   local full = reached(b)
   for i = 1, #list do
@@ -472,8 +473,8 @@ local function holds(l)
 end
 
 -- place judges a reservation: it is refused if it does not fit, alone or beside what the first in line waits for,
--- unless an allowance covers that, or if it is more than is left of a share. It notes the fields of the ledger, and what
--- the gate does not count yet. nil, and a dimension: it cannot be counted.
+-- unless an allowance covers that, or if it is more than is left of a share. It notes the fields of the ledger, and
+-- what the gate does not count yet. nil, and a dimension: it cannot be counted.
 local function place(ctx, b, q, l, fields)
   local part, beyond = ledger.within(b, l, q.deltas)
   if not part then return beyond, nil, true, 'HARD_BREACH', 'reject' end
