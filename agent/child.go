@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -84,7 +85,9 @@ func Child[In, Out any](name, description string, def *handler.Definition[In, Ou
 }
 
 // ChildOptions are options of flow.Child for the children of a tool: flowfabric.Lane, Priority, Retries, Timeout,
-// Deadline, Delay, Tags and others. flowfabric.Gates replaces the parent's gates. For [Child] only.
+// Deadline, Delay, Tags and others. flowfabric.Gates replaces the gates of the parent. With flow.Share each call sets
+// so much of the parent's budget aside for its child; without room for those of all calls of a turn no child of it is
+// made, and the model is told. For [Child] only.
 func ChildOptions(opts ...flow.NodeOption) ToolOption {
 	return func(d *definition) { d.starts = append(d.starts, opts...) }
 }
@@ -230,6 +233,16 @@ func (r *run) children(ctx context.Context, jobs []*job) error {
 	if len(made) == 0 {
 		return nil
 	}
+	without, err := r.setAside(ctx, set, kin)
+	if err != nil {
+		return err
+	}
+	if without != "" {
+		for _, j := range made {
+			j.denied = "the call was not made: " + without
+		}
+		return r.atOnce(ctx, made)
+	}
 	// With an operator's word the run goes on, and the model is told which children had not ended.
 	if err := r.task.WaitChildren(ctx, set); err != nil && !errors.Is(err, flowfabric.ErrNoSignal) {
 		return err
@@ -239,6 +252,32 @@ func (r *run) children(ctx context.Context, jobs []*job) error {
 
 // childrenWait is the name of the wait for the children of a turn.
 func (r *run) childrenWait() string { return r.cfg.prefixed("children " + strconv.Itoa(r.done.Turns)) }
+
+// setAside sets the shares of the children of a turn aside, if there are any. What it is refused is recorded: nothing
+// was made, and the model goes on.
+func (r *run) setAside(ctx context.Context, set *flow.ChildSet, kin tasks.Kin) (refused string, err error) {
+	plan := set.Plan(r.parent())
+	q, err := plan.Request()
+	if err != nil {
+		return "", handler.Permanent(err)
+	}
+	if !slices.ContainsFunc(q.Children, func(m engine.FlowMember) bool { return len(m.Share) > 0 }) {
+		return "", nil
+	}
+	r.steps++
+	name := r.cfg.prefixed("shares " + strconv.Itoa(r.done.Turns))
+	return handler.Step(ctx, r.task, name, func(ctx context.Context) (string, error) {
+		err := kin.SetAside(ctx, plan)
+		if errors.Is(err, flowfabric.ErrOverBudget) {
+			return err.Error(), nil
+		}
+		return "", err
+	})
+}
+
+func (r *run) parent() flowplan.Parent {
+	return flowplan.Parent{Execution: r.task.ID(), Continues: r.task.Continues(), Namespace: r.task.Namespace()}
+}
 
 // bear adds the child of a call to the set of its turn.
 func (r *run) bear(set *flow.ChildSet, j *job, kin tasks.Kin) error {
@@ -258,8 +297,7 @@ func (r *run) bear(set *flow.ChildSet, j *job, kin tasks.Kin) error {
 	if _, err := j.tool.child(alone, node, j.Arguments, kin); err != nil {
 		return unencoded{err}
 	}
-	parent := flowplan.Parent{Execution: r.task.ID(), Continues: r.task.Continues(), Namespace: r.task.Namespace()}
-	if err := unfit(alone, parent); err != nil {
+	if err := unfit(alone, r.parent()); err != nil {
 		return handler.Permanent(err)
 	}
 	child, err := j.tool.child(set, node, j.Arguments, kin)

@@ -29,7 +29,8 @@ var (
 )
 
 var (
-	help = agent.Child("help", "asks a helper", helper)
+	help = agent.Child("help", "asks a helper", helper,
+		agent.ChildOptions(flow.Share(map[string]int64{"tokens": 100})))
 	rate = agent.Child("rate", "says what it costs", price)
 )
 
@@ -380,13 +381,32 @@ func TestInputsThatDoNotEncode(t *testing.T) {
 	}
 }
 
-// A share of the parent's budget that nobody sets aside is no bound, so no child is made with one.
+// A child uses its share of the parent's budget and no more, and what it leaves is free again. Without room for the
+// share the child is not made.
 func TestShareOfChildren(t *testing.T) {
-	tool := agent.Child("rate", "", price, agent.ChildOptions(flow.Share(map[string]int64{"tokens": 5})))
-	r := family(t, agent.Config{Tools: []agent.Tool{tool}}, []string{"rate", `{"cents":4}`},
-		pricing(func(context.Context, *handler.Task, amount) (int, error) { panic("it was made") }))
-	if r.State != flowfabric.Failed || !strings.Contains(r.Snapshot.Failure.Message, "sets no shares") {
-		t.Errorf("%v, %+v", r.State, r.Snapshot.Failure)
+	purse := admission.Gate{Name: "purse", OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 50}}}
+	for share, tc := range map[int64]struct {
+		told string
+		used int64
+	}{
+		30: {"it is done", 40},
+		15: {"the call failed (budget_exceeded): ", 30},
+		41: {"the call was not made: children children 1: the share of help 1.1: ", 20},
+	} {
+		tool := agent.Child("help", "", helper, agent.ChildOptions(flow.Share(map[string]int64{"tokens": share})))
+		r := fftest.Run(t, chat, running(agent.Config{Tools: []agent.Tool{tool},
+			Model: &script{answers: []agent.Response{wants("help", `{"text":"pay"}`), says("end")}}}), "hello",
+			fftest.Gates(purse), fftest.Also(func(fx *fftest.Effects) []handler.Binding {
+				return []handler.Binding{handler.Bind(helper, helping(fx))}
+			}))
+		if r.Err != nil || r.Used["purse"]["tokens"] != tc.used {
+			t.Errorf("share of %d: %v, %v used, want %d", share, r.Err, r.Used, tc.used)
+			continue
+		}
+		if told := r.Result.Messages[2]; !strings.HasPrefix(told.Text(), tc.told) || told.Failed != (share != 30) {
+			t.Errorf("share of %d: %+v, want %q", share, told, tc.told)
+		}
 	}
 }
 

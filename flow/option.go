@@ -82,8 +82,13 @@ func AnyFailed() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyFailed, 0 })
 }
 
-// Share is how much of its parent's gates a child ([Child]) may use, by dimension: 1..8 dimensions, 1..2^53-1 of each.
-// A node of a flow has no parent, and is refused.
+// Share is how much a child ([Child]) may use of its parent's gates, by dimension: 1..8 dimensions, 1..2^53-1 of each.
+// It is set aside in these gates before the child is made (handler.Task.WaitChildren), so nobody else uses it up, and
+// counts as used. What the child reserves and spends there is drawn from it, and needs no other room; what is beyond it
+// is refused, with an error that wraps flowfabric.ErrOverBudget, whatever the gate says of itself. What is left is
+// given back when the child has ended, at the latest two minutes later. If a gate begins a new period meanwhile, the
+// share is still the most that the child may use, but the room there is not set aside any more. A gate that counts no
+// amounts ignores it. A node of a flow has no parent, and is refused.
 func Share(amounts map[string]int64) NodeOption {
 	return nodeFunc(func(n *node) {
 		if n.share = maps.Clone(amounts); n.share == nil {

@@ -11,17 +11,22 @@ import (
 
 // Kin is what package agent asks of a task when it makes children; others have no use for it.
 func (t *Task) Kin() tasks.Kin {
-	k := tasks.Kin{}
-	for _, g := range t.cfg.Route.Gates {
-		if _, _, limit := g.Limit(); !limit {
-			k.Gates = append(k.Gates, g.Name())
-		}
-	}
+	k := tasks.Kin{Gates: t.named(), SetAside: t.setAside}
 	k.Depth, _ = strconv.Atoi(t.cfg.Claim.Tags[limits.DepthTag]) // who was made by no agent has none
 	if t.cfg.Results != nil {
 		k.Read = t.cfg.Results.ReadExecution
 	}
 	return k
+}
+
+// named are the gates that the execution asks by name.
+func (t *Task) named() (names []string) {
+	for _, g := range t.cfg.Route.Gates {
+		if _, _, limit := g.Limit(); !limit {
+			names = append(names, g.Name())
+		}
+	}
+	return names
 }
 
 // within bounds a child by the deadline of the execution that makes it. A time from the child's creation is compared by

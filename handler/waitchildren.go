@@ -26,6 +26,10 @@ import (
 // Without flow.Leave no child has a later deadline than the execution. Namespace and trace are the execution's; lane,
 // gates and tags are not.
 //
+// What flow.Share says is set aside in the gates of the execution before the children are made, of all of them or of
+// none, and what is left of it is given back when they have ended. Without room the error is an [*OverBudgetError],
+// nothing is made, and the handler decides. A child with a share asks the gates of the execution, too.
+//
 // The children join the flow of the execution, which must be flow.Growing (or flow.Unsealed, and open still); else the
 // execution fails for good with category suspend_refused, as it does for other things that the server refuses. An
 // execution that is in no flow starts one.
@@ -67,6 +71,9 @@ func (t *Task) WaitChildrenOr(ctx context.Context, set *flow.ChildSet, cond susp
 	defer func() { err = denied.Last(err) }()
 	p := t.planOf(set)
 	r, over, err := t.childrenEnded(ctx, p)
+	if over {
+		t.giveShares(ctx, p)
+	}
 	if over || err != nil {
 		return r, err
 	}
@@ -82,6 +89,9 @@ func (t *Task) WaitChildrenOr(ctx context.Context, set *flow.ChildSet, cond susp
 		return suspend.Result{}, fmt.Errorf("children %s: %w", p.Wait, err)
 	}
 	if q.Others, err = t.look(ctx, p.Wait, q.Others); err != nil {
+		return suspend.Result{}, err
+	}
+	if err := t.setAsideFor(ctx, q); err != nil {
 		return suspend.Result{}, err
 	}
 	return suspend.Result{}, t.kids.want(q, until)
@@ -145,6 +155,7 @@ func (t *Task) askedChildren(ctx context.Context, p flowplan.Children) (engine.C
 	for i := range q.Children {
 		child := &q.Children[i].Start
 		child.Tags = t.inherits(child.Tags)
+		t.shared(&q.Children[i])
 		if !q.Leave {
 			t.within(child)
 		}

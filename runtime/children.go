@@ -86,9 +86,6 @@ func (j *job) made(q engine.ChildWait) (made engine.MadeChildren, err error) {
 	for _, batch := range batches {
 		call, refused := q, error(nil)
 		call.Children = batch
-		if err = j.setAside(batch); err != nil {
-			return made, err
-		}
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
 			if made, err = j.jobs.store.MakeChildren(ctx, j.held.Fence(), call); turnedAway(err) {
 				refused, err = err, nil // an answer: to hold on until it changes would take a slot
@@ -100,17 +97,6 @@ func (j *job) made(q engine.ChildWait) (made engine.MadeChildren, err error) {
 		}
 	}
 	return made, nil
-}
-
-// setAside reserves in the gates of the execution what its children may use of them (flow.Share), before they are made.
-func (j *job) setAside(children []engine.FlowMember) error {
-	for _, c := range children {
-		if len(c.Share) > 0 {
-			return fmt.Errorf("child %s: %w: the store sets no shares of a budget aside", c.Node,
-				flowfabric.ErrInvalidInput)
-		}
-	}
-	return nil
 }
 
 // turnedAway reports that children were refused for a reason that may pass.

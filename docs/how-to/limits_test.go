@@ -10,6 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/handler/middleware"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -30,6 +32,38 @@ func budget(ctx context.Context, a *admin.Admin, tenant string) error {
 }
 
 var Generate = handler.Define[Draft, Article]("generate")
+
+var Shorten = handler.Define[string, string]("shorten")
+
+// brief has a page shortened for at most 5,000 tokens of its own budget.
+func brief(ctx context.Context, t *handler.Task, page string) (string, error) {
+	set := flow.Children("pages")
+	short := flow.Child(set, "page", Shorten, page, flow.Share(map[string]int64{"tokens": 5_000}))
+	if err := t.WaitChildren(ctx, set); err != nil {
+		return "", err
+	}
+	return handler.ChildResult(ctx, t, short)
+}
+
+// A child spends its share, and a set without room for its shares is not made.
+func TestShare(t *testing.T) {
+	for limit, want := range map[int64]error{6_000: nil, 4_999: flowfabric.ErrOverBudget} {
+		purse := admission.Gate{Name: "purse", Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
+		r := fftest.Run(t, handler.Define[string, string]("brief"), brief, "a page", fftest.Gates(purse),
+			fftest.Also(func(*fftest.Effects) []handler.Binding {
+				return []handler.Binding{handler.Bind(Shorten,
+					func(ctx context.Context, t *handler.Task, page string) (string, error) {
+						if err := t.Spend(ctx, "tokens", 5_001); !errors.Is(err, flowfabric.ErrOverBudget) {
+							return "", err
+						}
+						return page[:1], t.Spend(ctx, "tokens", 4_000)
+					})}
+			}))
+		if want == nil && (r.Result != "a" || r.Used["purse"]["tokens"] != 4_000) || (r.Err == nil) != (want == nil) {
+			t.Errorf("limit %d: %q, %v, %v", limit, r.Result, r.Err, r.Used)
+		}
+	}
+}
 
 // maxTokens is the most that a call of the model may use.
 const maxTokens = 4000

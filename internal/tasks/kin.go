@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 )
 
 // Kin is what a task tells of where it stands among executions that make each other.
@@ -13,4 +14,6 @@ type Kin struct {
 	Depth int      // how many agents are above it, see limits.DepthTag
 	// Read reads another execution. nil: the task runs without a server.
 	Read func(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	// SetAside has the gates set the shares of a set of children aside, of all or of none.
+	SetAside func(ctx context.Context, set flowplan.Children) error
 }
