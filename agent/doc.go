@@ -41,6 +41,8 @@
 // A tool with [MaySuspend] may wait for hours, and may have steps of its own: the execution is suspended meanwhile and
 // holds nothing.
 //
+// The module agent/mcptools makes tools of those of MCP servers, whose tasks are such waits.
+//
 // # Agents that use agents
 //
 // A tool made with [Child] is an execution of any kind, which may be another agent. All such calls of a turn run at

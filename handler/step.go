@@ -86,7 +86,8 @@ func (e *stepError) Unwrap() error { return e.err }
 // unusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that
 // this run has not asked for so far. After a handler has completed it should be empty: if not, the handler was
 // changed or chose another path than an earlier run, and the effects of those steps may have been repeated under
-// another name. [Binding.Run] warns of it then.
+// another name. [Binding.Run] warns of it then. What begins with the name of a recorded step and a space led to that
+// step's value: it is done with.
 func (t *Task) unusedSteps() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +101,22 @@ func (t *Task) unusedSteps() []string {
 		unused = append(unused, t.waits.Unused()...)
 	}
 	unused = append(unused, t.kids.unused()...)
+	unused = slices.DeleteFunc(unused, t.ledToStep)
 	slices.Sort(unused)
 	return unused
+}
+
+// ledToStep says of a step or wait that it is below a step that was recorded before this run and asked for by it.
+func (t *Task) ledToStep(name string) bool {
+	name = strings.TrimPrefix(name, "wait ")
+	for i := range len(name) {
+		if _, asked := t.asked[name[:i]]; asked && name[i] == ' ' {
+			if _, recorded := t.steps[name[:i]]; recorded {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // stepKey marks the context of a running step; its value is a running.

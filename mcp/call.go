@@ -34,7 +34,7 @@ func (s *Server) call(ctx context.Context, q *sdk.CallToolRequest, k *Kind) (*sd
 	if k.tasks == TasksRequired {
 		return nil, errUndeclared()
 	}
-	id, refused, err := s.submit(ctx, who, k, q.Params.Arguments)
+	id, refused, err := s.submit(ctx, who, k, q.Params)
 	if refused != nil || err != nil {
 		return refused, err
 	}
@@ -94,7 +94,8 @@ func answers(open map[string]asked, responses sdk.InputResponseMap,
 
 // submit creates the execution of a call. refused is the result for arguments that are not good.
 func (s *Server) submit(ctx context.Context, who caller, k *Kind,
-	arguments json.RawMessage) (id flowfabric.ExecutionID, refused *sdk.CallToolResult, err error) {
+	p *sdk.CallToolParamsRaw) (id flowfabric.ExecutionID, refused *sdk.CallToolResult, err error) {
+	arguments := p.Arguments
 	input, err := k.input.value(arguments)
 	if err != nil {
 		return id, toolError(id, "invalid_arguments", "arguments: "+err.Error()), nil
@@ -107,11 +108,9 @@ func (s *Server) submit(ctx context.Context, who caller, k *Kind,
 	if len(who.Namespaces) > 0 {
 		opts = append(opts, flowfabric.Namespace(who.Namespaces[0]))
 	}
-	if k.key != nil {
-		if key := k.key(arguments); key != "" {
-			sum := sha256.Sum256([]byte(who.Name + "\x00" + key))
-			opts = append(opts, flowfabric.IdempotencyKey("mcp:"+hex.EncodeToString(sum[:])))
-		}
+	if key := k.keyOf(p); key != "" {
+		sum := sha256.Sum256([]byte(who.Name + "\x00" + key))
+		opts = append(opts, flowfabric.IdempotencyKey("mcp:"+hex.EncodeToString(sum[:])))
 	}
 	id, err = k.submit(ctx, s.client, input, opts)
 	switch {

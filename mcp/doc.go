@@ -53,7 +53,8 @@
 //   - The process dies during a call: the client sees a lost connection, and the execution goes on. A client with a
 //     task asks any other process.
 //   - The submit is not answered: the call is an error that says so. The execution may exist; a repeated call makes a
-//     second one, so give the tool a key ([Submit] with a flowfabric.Key, or [Key]) where that matters.
+//     second one, so give the tool a key ([Submit] with a flowfabric.Key, or [Key]) where that matters. A client that
+//     gives its calls keys itself ([Key]) has no such worry.
 //   - The key of the task ids is lost: their tasks are not found any more. The executions go on.
 //   - The store is away: calls wait, tasks/get answers an internal error; nothing is lost.
 package mcp

@@ -205,8 +205,27 @@ func Submit(opts ...client.SubmitOption) ToolOption {
 	return func(k *Kind) { k.options = append(k.options, opts...) }
 }
 
+// keyMeta is where a client gives a call a key.
+const keyMeta = "io.flowfabric/idempotency-key"
+
+// keyOf is the key of a call, or "".
+func (k *Kind) keyOf(p *sdk.CallToolParamsRaw) string {
+	if k.key != nil {
+		return k.key(p.Arguments)
+	}
+	given, _ := p.Meta[keyMeta].(string)
+	if given == "" || len(given) > 256 || slices.ContainsFunc(k.options, isKey) {
+		return ""
+	}
+	return keyMeta + "\x00" + given
+}
+
+func isKey(o client.SubmitOption) bool { _, ok := o.(flowfabric.Key); return ok }
+
 // Key makes the text of a flowfabric.Key of the arguments: a repeated call is answered with the execution of the
-// first. "" is no key. The key counts for the caller alone.
+// first. "" is no key. The key counts for the caller alone. Without Key, and without a flowfabric.Key in [Submit], a
+// call has the key that its client gives it in _meta, under io.flowfabric/idempotency-key, if it does: a text of 1..256
+// bytes. Agents with agent/mcptools do.
 func Key(key func(arguments json.RawMessage) string) ToolOption {
 	return func(k *Kind) { k.key = key }
 }

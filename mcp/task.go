@@ -64,7 +64,7 @@ type updateParams struct {
 
 // createTask answers a call with a task: the execution, once it is stored.
 func (s *Server) createTask(ctx context.Context, q *sdk.CallToolRequest, who caller, k *Kind) (sdk.Result, error) {
-	id, refused, err := s.submit(ctx, who, k, q.Params.Arguments)
+	id, refused, err := s.submit(ctx, who, k, q.Params)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -266,6 +268,37 @@ func TestAKeyMeetsTheFirstExecution(t *testing.T) {
 		id, err := flowfabric.ParseExecutionID(text)
 		must.No(t, err)
 		must.No(t, e.client.Execution(id).Cancel(e.ctx))
+	}
+}
+
+// A client may give a call a key. It counts for the caller, and not where the tool has a key of its own.
+func TestAClientGivesAKey(t *testing.T) {
+	e := start(t)
+	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(shout, "Says it louder."),
+		mcp.Tool(write, "Writes.", mcp.Submit(flowfabric.IdempotencyKey("one"))))
+	url := e.serve(t, s)
+	call := func(token, tool, key string, arguments map[string]any) string {
+		t.Helper()
+		r, err := e.connect(t, url, token, nil).CallTool(e.ctx, &sdk.CallToolParams{Name: tool, Arguments: arguments,
+			Meta: sdk.Meta{"io.flowfabric/idempotency-key": key}})
+		must.No(t, err)
+		return text(r)
+	}
+	a, b := map[string]any{"input": "a"}, map[string]any{"input": "b"}
+	if got := call("ada", "shout_loud", "k", a); got != "a!" {
+		t.Error(got)
+	}
+	if got := call("ada", "shout_loud", "k", b); !strings.Contains(got, "conflict") { // met, with another payload
+		t.Error(got)
+	}
+	for _, other := range [][2]string{{"grace", "k"}, {"ada", "l"}, {"ada", ""}, {"ada", strings.Repeat("k", 257)}} {
+		if got := call(other[0], "shout_loud", other[1], b); got != "b!" {
+			t.Errorf("%q: %s", other, got)
+		}
+	}
+	got := call("ada", "write-article", "k", map[string]any{"topic": "tides"})
+	if !strings.Contains(got, "about tides") {
+		t.Error(got)
 	}
 }
 
