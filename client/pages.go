@@ -23,8 +23,8 @@ type pageReader interface {
 // Frames reads a page of the durable frames of an attempt, 1 for the first, in order, without waiting for more. The
 // zero range begins with the first frame; the next page is After the ID of the last frame of the page before. A page
 // is cut at 4 MiB of payload; an empty one says that there is no more now. [Execution.Tail] follows them live,
-// and tells
-// of attempts. [Execution.SummaryOf] tells how many bytes the stream of an attempt has.
+// and tells of attempts and children. A frame of type flowfabric.child is no output: it announces a child that tails
+// show, see flow.Streamed. [Execution.SummaryOf] tells how many bytes the stream of an attempt has.
 //
 // Errors: flowfabric.ErrInvalidInput for limit, attempt and id; ErrNotFound and ErrResultPurged when there is no such
 // execution any more.

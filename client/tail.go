@@ -12,7 +12,8 @@ import (
 
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
 // event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound),
-// or when the loop is left. Tails of one execution share a subscription.
+// or when the loop is left. Tails of one execution share a subscription. The events of children that the handler shows
+// come among its own, see package stream, "Following".
 func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2[stream.TailEvent,
 	error] {
 	c, id := e.client, e.id
@@ -49,12 +50,13 @@ func OnlyAttempt(number uint32) TailOption {
 // execution. What follows is what that tail would have delivered next, no more and no less, but for three things that
 // do not last: frames that were not meant to, a TailRetry of an attempt that has begun since, and a TailSuspended of
 // what has been answered since. The zero position is the beginning. Behind the TailEnd the tail ends at once, unless
-// the execution was replayed since.
+// the execution was replayed since. A child that has ended is not followed again when it is replayed.
 func From(position stream.Position) TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.From = position }}
 }
 
-// FromNow skips the frames that are stored when the tail begins. Excludes [From].
+// FromNow skips the frames that are stored when the tail begins, and children that were announced before. Excludes
+// [From].
 func FromNow() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.FromNow = true }}
 }
@@ -62,6 +64,12 @@ func FromNow() TailOption {
 // WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.
 func WithoutBestEffort() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.WithoutBestEffort = true }}
+}
+
+// WithoutChildren leaves out the events of children that the handler shows (flow.Streamed). A position behind such an
+// event is then one of the execution itself.
+func WithoutChildren() TailOption {
+	return TailOption{func(o *framelog.TailOptions) { o.WithoutChildren = true }}
 }
 
 // Stored ends the tail, without an error, where it would wait for something to happen. What the execution waits for
@@ -72,7 +80,7 @@ func Stored() TailOption {
 
 // Transcript reads what an execution has put out as it stands now, over all runs and attempts and without what was
 // repeated. To follow on from there, tail with [From] of its Position and add the events to it. It holds all frames
-// in memory.
+// in memory, those of children that the handler shows too.
 //
 // Errors: flowfabric.ErrNotFound; ErrResultPurged; the context's cause; [ErrClosed].
 func (e *Execution[Out]) Transcript(ctx context.Context) (*stream.Transcript, error) {

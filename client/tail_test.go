@@ -22,6 +22,7 @@ func TestTailOptions(t *testing.T) {
 		"From":              {From(position), framelog.TailOptions{From: position}},
 		"Stored":            {Stored(), framelog.TailOptions{Stored: true}},
 		"FromNow":           {FromNow(), framelog.TailOptions{FromNow: true}},
+		"WithoutChildren":   {WithoutChildren(), framelog.TailOptions{WithoutChildren: true}},
 		"WithoutBestEffort": {WithoutBestEffort(), framelog.TailOptions{WithoutBestEffort: true}},
 	} {
 		var got framelog.TailOptions

@@ -123,6 +123,33 @@ func TestCrashesOfChildren(t *testing.T) {
 	}
 }
 
+// Whenever the worker dies, children whose output is shown are announced once and for all, before they are made, and
+// end as others do. What their parent puts out and records is the same.
+func TestCrashesOfStreamedChildren(t *testing.T) {
+	n := fftest.Crashes(t, family, func(fx *fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
+		return func(ctx context.Context, task *handler.Task, in int) (int, error) {
+			if _, err := handler.Step(ctx, task, "say", func(ctx context.Context) (int, error) {
+				return in, task.Frame(ctx, "token", fmt.Sprint(in))
+			}); err != nil || in == 0 {
+				return 0, err
+			}
+			set := flow.Children("down")
+			child := flow.Child(set, "next", family, in-1, flow.Streamed())
+			if err := task.WaitChildren(ctx, set); err != nil {
+				return 0, err
+			}
+			below, err := handler.ChildResult(ctx, task, child)
+			return below + in, err
+		}
+	}, 1, func(r *fftest.Report[int]) {
+		r.WantResult(1)
+		r.Want(fftest.Want{Steps: []string{"say", "streamed: down"}})
+	})
+	if n < 5 {
+		t.Errorf("%d crashes", n)
+	}
+}
+
 // follower is what waits for an execution that it did not make, named by its input.
 var follower = handler.Define[string, string]("follower", flowfabric.Deadline(1000*time.Hour))
 

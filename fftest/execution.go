@@ -114,7 +114,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	r.Result, r.Err = x.handle.Result(ctx)
 	r.Attempts = attempts(r.Snapshot)
 	var ended uint64 // what was recorded of the attempt before
-	for event, err := range x.handle.Tail(ctx) {
+	for event, err := range x.handle.Tail(ctx, client.WithoutChildren()) {
 		if err != nil {
 			return nil, err
 		}

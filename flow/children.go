@@ -142,7 +142,18 @@ func (c *ChildNode[Out]) Plan() flowplan.Child[Out] {
 // changes nothing, and may be called again.
 func (s *ChildSet) Plan(q flowplan.Parent) flowplan.Children {
 	return flowplan.Children{Wait: s.wait, Mode: s.mode, Others: len(s.others) > 0,
-		Request: func() (engine.ChildWait, error) { return s.request(q) }}
+		Request:  func() (engine.ChildWait, error) { return s.request(q) },
+		Streamed: func() []engine.ChildOutcome { return s.streamed(q) }}
+}
+
+// streamed are the children whose output is shown, in the order in which they were added.
+func (s *ChildSet) streamed(q flowplan.Parent) (out []engine.ChildOutcome) {
+	for _, n := range s.nodes {
+		if n.streamed {
+			out = append(out, engine.ChildOutcome{ID: childID(q.Execution, q.Continues, s.wait, n.name), Node: n.name})
+		}
+	}
+	return out
 }
 
 // request checks the set, and is what the execution asks for.

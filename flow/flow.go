@@ -82,7 +82,11 @@ type Node[Out any] struct {
 // A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A
 // []byte is copied.
 func Add[In, Out any](f *Flow, name string, def Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
-	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: decoder(def)}
+	n := add(f.graph, name, def, in, opts)
+	if n.streamed {
+		n.refuse("%w: Streamed is for a Child, whose output is shown in that of its parent", flowfabric.ErrInvalidInput)
+	}
+	return &Node[Out]{n: n, decode: decoder(def)}
 }
 
 // Definition is the kind of work of a node or a child, with its types; *handler.Definition is one.

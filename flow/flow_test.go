@@ -130,6 +130,8 @@ func TestMistakes(t *testing.T) {
 		{"nothing remains", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flow.After(ups(chained(f, 2))...), flow.AnyFailed(), flow.CancelRemaining())
 		}, flowfabric.ErrInvalidInput, "CancelRemaining with AnyFailed"},
+		{"streamed", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Streamed()) }, flowfabric.ErrInvalidInput,
+			"Streamed is for a Child"},
 		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, denied.FanIn,
 			"node q: "},
 		{"members", func(f *flow.Flow) { chained(f, 10_001) }, denied.FlowTooLarge, "10001 nodes"},

@@ -43,12 +43,14 @@ type node struct {
 	k      int
 	cancel bool
 	share  map[string]int64
-	there  bool // it is a member already: nothing but its name counts
-	other  bool // it is no member, see Other: only its name counts
-	edges  []*edge
-	into   map[*node]*edge
-	inputs map[string]*edge
-	errs   []error
+	// streamed shows its output in that of the execution that waits for it
+	streamed bool
+	there    bool // it is a member already: nothing but its name counts
+	other    bool // it is no member, see Other: only its name counts
+	edges    []*edge
+	into     map[*node]*edge
+	inputs   map[string]*edge
+	errs     []error
 }
 
 // edge leads from an upstream; order is whether After named it, input the name it has for its result.

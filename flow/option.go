@@ -11,9 +11,9 @@ import (
 type Option interface{ FlowOption() }
 
 // NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed],
-// [CancelRemaining] and [Share]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay,
-// DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier ones,
-// and all of them over the definition.
+// [CancelRemaining], [Share] and [Streamed]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt,
+// Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier
+// ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
 
 // flowFunc and nodeFunc are the options of this package.
@@ -96,6 +96,13 @@ func Share(amounts map[string]int64) NodeOption {
 		}
 	})
 }
+
+// Streamed shows the output of a [Child] in that of the execution that waits for it: tails of the latter have the
+// child's events among their own (stream.TailEvent.Child), until the child has ended, and those of the children that it
+// shows itself, four levels down. Before handler.Task.WaitChildren makes the children it records, once, which of them
+// are shown, as a step "streamed: " and the name of the wait, which has at most 118 bytes then. A node of a flow that
+// is no Child refuses it, with flowfabric.ErrInvalidInput.
+func Streamed() NodeOption { return nodeFunc(func(n *node) { n.streamed = true }) }
 
 // RemainingOption is an option of a node and of a set of children: [CancelRemaining].
 type RemainingOption interface {

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -22,9 +23,9 @@ const pageFrames = 500
 // or in one that was not recorded, is repeated when a later run of the same handler comes by again; readers are told,
 // see stream.Resumption.
 //
-// Errors: flowfabric.ErrInvalidInput and ErrPayloadTooLarge, for this frame alone, which fail the execution for good
-// if the handler returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
-// server takes no more frames of this run; the context's cause.
+// Errors: flowfabric.ErrInvalidInput, for the type flowfabric.child too, and ErrPayloadTooLarge, for this frame alone,
+// which fail the execution for good if the handler returns them (see [Permanent]): the next attempt would be told the
+// same; ErrLeaseLost when the server takes no more frames of this run; the context's cause.
 func (t *Task) Frame(ctx context.Context, typ, payload string) error {
 	// Append copies the payload and changes nothing in it, so the text need not be copied here.
 	own := unsafe.Slice(unsafe.StringData(payload), len(payload))
@@ -34,6 +35,10 @@ func (t *Task) Frame(ctx context.Context, typ, payload string) error {
 // FrameBytes appends a frame with every field the producer may choose: Type, Encoding (utf8 if empty, json or
 // bytes), Correlation, Source, ProducedAt and Payload, which is copied. Otherwise it is [Task.Frame].
 func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
+	if f.Type == limits.FrameOfChild {
+		return denied.Last(fmt.Errorf("frame: %w: no handler appends frames of type %s", flowfabric.ErrInvalidInput,
+			f.Type))
+	}
 	if t.cfg.Frames == nil {
 		return nil
 	}
@@ -77,7 +82,10 @@ func (t *Task) Stream(ctx context.Context) iter.Seq2[stream.Frame, error] {
 				return
 			}
 			for _, f := range page {
-				if f.Sequence > last || !yield(f, nil) {
+				if f.Sequence > last {
+					return
+				}
+				if f.Type != limits.FrameOfChild && !yield(f, nil) {
 					return
 				}
 			}

@@ -93,7 +93,8 @@ func (t *Task) unusedSteps() []string {
 	defer t.mu.Unlock()
 	var unused []string
 	for name := range t.steps {
-		if _, ok := t.asked[name]; !ok && !strings.HasPrefix(name, raised+waitwords.OverBudget) {
+		if _, ok := t.asked[name]; !ok && !strings.HasPrefix(name, raised+waitwords.OverBudget) &&
+			!strings.HasPrefix(name, streamed) { // no run asks for it again once the wait was answered
 			unused = append(unused, name)
 		}
 	}

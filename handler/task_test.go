@@ -59,6 +59,9 @@ func TestTaskAccessors(t *testing.T) {
 func TestTaskAlone(t *testing.T) {
 	task := newTask(tasks.Config{})
 	must.No(t, errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())))
+	if err := task.Frame(context.Background(), "flowfabric.child", ""); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("a frame that announces a child: %v", err)
+	}
 	for range task.Stream(context.Background()) {
 		t.Fatal("a task without a store has a stream")
 	}

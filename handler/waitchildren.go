@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -94,7 +95,32 @@ func (t *Task) WaitChildrenOr(ctx context.Context, set *flow.ChildSet, cond susp
 	if err := t.setAsideFor(ctx, q); err != nil {
 		return suspend.Result{}, err
 	}
+	if err := t.announce(ctx, p); err != nil {
+		return suspend.Result{}, fmt.Errorf("children %s: %w", p.Wait, err)
+	}
 	return suspend.Result{}, t.kids.want(q, until)
+}
+
+// streamed begins the name of the step that records which children tails show.
+const streamed = "streamed: "
+
+// announce tells tails which children they show. It is recorded before the children are made: as long as a run may
+// announce them again there is nothing to be shown of them.
+func (t *Task) announce(ctx context.Context, p flowplan.Children) error {
+	shown := p.Streamed()
+	if len(shown) == 0 || t.cfg.Frames == nil {
+		return nil
+	}
+	_, err := Step(ctx, t, streamed+p.Wait, func(ctx context.Context) (int, error) {
+		for _, c := range shown {
+			if err := t.cfg.Frames.Append(ctx, stream.Frame{Type: limits.FrameOfChild, Correlation: c.ID.String(),
+				Source: c.Node}); err != nil {
+				return 0, err
+			}
+		}
+		return len(shown), nil
+	})
+	return err
 }
 
 // planOf is a set as this execution waits for it.

@@ -219,7 +219,7 @@ func over(p stream.Position) bool {
 }
 
 func (d *durable) options(from stream.Position, more ...client.TailOption) []client.TailOption {
-	return append(more, client.From(from), client.WithoutBestEffort())
+	return append(more, client.From(from), client.WithoutBestEffort(), client.WithoutChildren())
 }
 
 // pass moves a chunk behind an event, if that lasts: no offset is behind one that does not.

@@ -38,7 +38,7 @@ func (d *durable) events(from stream.Position) error {
 	}
 	ctx, cancel := context.WithTimeout(d.c.ctx(), durableSSE)
 	defer cancel()
-	o := framelog.TailOptions{From: from, WithoutBestEffort: true}
+	o := framelog.TailOptions{From: from, WithoutBestEffort: true, WithoutChildren: true}
 	for e, err := range d.c.h.conn.Tails.Follow(ctx, d.id, o) {
 		if err != nil || !d.pass(out, e) {
 			return nil

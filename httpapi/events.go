@@ -32,7 +32,7 @@ func (c *call) events() error {
 		o.Attempt = new(uint32(q.number("attempt", 1, 1<<32-1, 1)))
 	}
 	o.FromNow = q.flag("from_now") && after == "" // who comes back goes on where they were
-	o.WithoutBestEffort = q.flag("durable")
+	o.WithoutBestEffort, o.WithoutChildren = q.flag("durable"), q.flag("own")
 	if q.err != nil {
 		return q.err
 	}
@@ -47,7 +47,7 @@ func (c *call) events() error {
 	if done, err := c.nothingAfter(id, o); err != nil || done {
 		return err
 	}
-	shown := c.redactorOf(id, s.Route)
+	shown := redactors{own: c.redactorOf(id, s.Route)}
 	out := newEventWriter(c, eventMedia)
 	defer out.close()
 	for e, err := range c.h.conn.Tails.Follow(c.ctx(), id, o) {
@@ -60,7 +60,7 @@ func (c *call) events() error {
 			return nil
 		case e.Idle:
 			err = out.flush()
-		case shown == nil:
+		case shown.own == nil:
 			err = out.add(e.Text("events", c.h.written))
 		default:
 			text := c.h.written(shown.event(e.TailEvent))

@@ -153,6 +153,33 @@ func (r *redactor) event(e stream.TailEvent) stream.TailEvent {
 	return e
 }
 
+// redactors are those of an execution and of the children among whose events its own are.
+type redactors struct {
+	own      *redactor
+	children map[flowfabric.ExecutionID]*redactor
+}
+
+// event is for one of a tail, which is of the execution or a child. Of a child whose route cannot be read everything is
+// withheld.
+func (x *redactors) event(e stream.TailEvent) stream.TailEvent {
+	if x.own == nil || e.Child == nil {
+		return x.own.event(e)
+	}
+	r := x.children[e.Child.ID]
+	if r == nil {
+		var err error
+		if r, err = x.own.c.redactor(e.Child.ID); err != nil {
+			e.Frame.Payload, e.Frame.Encoding, e.Message = []byte(withheld), stream.UTF8, withheld
+			return e
+		}
+		if x.children == nil {
+			x.children = map[flowfabric.ExecutionID]*redactor{}
+		}
+		x.children[e.Child.ID] = r
+	}
+	return r.event(e)
+}
+
 // ended is the message of a failure, or the reason of a cancellation, which has a source: a person's is shown as it is.
 func (r *redactor) ended(source, text string) string {
 	if source != "" && source != engine.CancelOwner {

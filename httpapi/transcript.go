@@ -11,8 +11,17 @@ type transcript struct {
 	Text     string         `json:"text" jsonschema:"the durable frames, one after the other"`
 	Frames   []stream.Frame `json:"frames"`
 	Lost     uint64         `json:"lost" jsonschema:"frames that were gone before they could be read"`
+	Children []childOutput  `json:"children,omitempty" jsonschema:"children whose output is shown in that of the execution"`
 	Position string         `json:"position" jsonschema:"pass it to the events as after"`
 	More     bool           `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
+}
+
+// childOutput is the transcript of a child.
+type childOutput struct {
+	stream.Child
+	Text   string         `json:"text" jsonschema:"the durable frames, one after the other"`
+	Frames []stream.Frame `json:"frames"`
+	Lost   uint64         `json:"lost" jsonschema:"frames that were gone before they could be read"`
 }
 
 // maxTranscript is how many bytes of payloads are read for a transcript, about.
@@ -35,16 +44,30 @@ func (c *call) transcript(id flowfabric.ExecutionID) (out transcript, err error)
 		t.Add(e)
 		size += len(e.Frame.Payload)
 	}
-	shown := c.redactorOf(id, s.Route)
-	out = transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more}
+	out = transcript{Lost: t.Lost(), Position: string(t.Position()), More: more}
+	out.Text, out.Frames = c.redactorOf(id, s.Route).output(&t)
+	for child, said := range t.Children() {
+		shown, err := c.redactor(child.ID)
+		if err != nil { // it was purged meanwhile
+			continue
+		}
+		of := childOutput{Child: child, Lost: said.Lost()}
+		of.Text, of.Frames = shown.output(said)
+		out.Children = append(out.Children, of)
+	}
+	return out, nil
+}
+
+// output is for the frames of a transcript, and their text.
+func (r *redactor) output(t *stream.Transcript) (string, []stream.Frame) {
 	var text []byte
+	frames := []stream.Frame{}
 	for _, f := range t.Frames() {
-		f = shown.frame(f)
+		f = r.frame(f)
 		if f.Mode == stream.ModeDurable {
 			text = append(text, sealed.Text(f.Payload)...)
 		}
-		out.Frames = append(out.Frames, f)
+		frames = append(frames, f)
 	}
-	out.Text = string(text)
-	return out, nil
+	return string(text), frames
 }

@@ -183,6 +183,9 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 		if x.LiveMs != 0 {
 			frame.Mode, frame.TTL, frame.Keep = stream.ModeBestEffort, ms(x.LiveMs), liveFrames
 		}
+		if x.Type == limits.FrameOfChild {
+			return nil, invalid(fmt.Sprintf("/frames/%d/type", i), "frames of type %s are the server's own", x.Type)
+		}
 		if err := framelog.Validate(frame); errors.Is(err, flowfabric.ErrInvalidInput) {
 			return nil, invalid(fmt.Sprintf("/frames/%d", i), "%v", err)
 		}

@@ -146,7 +146,7 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 	}
 	form := asking{server: s, session: q.Session, w: w}
 	defer form.stop()
-	var from []client.TailOption
+	from := []client.TailOption{client.WithoutChildren()}
 	if w.later {
 		from = append(from, client.FromNow())
 	}

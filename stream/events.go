@@ -31,6 +31,9 @@ type TailEvent struct {
 	// 1 for the first; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
 	Attempt  uint32   `json:"attempt,omitempty" jsonschema:"1 for the first; absent if none began"`
 	Position Position `json:"position" jsonschema:"behind this event, the same for every reader"` // for client.From
+	// Child is whose event this is; nil: the execution's own. Attempt and all else are then of the child. Tailers share
+	// it.
+	Child *Child `json:"child,omitempty" jsonschema:"whose event this is, if a child's; all else is then of it"`
 
 	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one
 	// before it failed), AttemptReclaim (its worker was lost) or AttemptReplay.
@@ -53,7 +56,8 @@ type TailEvent struct {
 	// TailGap: other frames that were not stored any more when this tail had fallen behind
 	Missed uint64 `json:"missed,omitempty"`
 
-	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled,
+	// Reason is purged with a TailGap of a child of which nothing is left, or nothing behind what was told: its last
+	// event. With TailAttemptEnd it is why the attempt ended: attempt_success, attempt_failure, attempt_cancelled,
 	// expired (its timeout or the deadline of the execution), lease_expired (its worker died or lost the lease),
 	// lease_revoked (an operator took the lease away), suspension_timeout (nothing answered in time); "" when
 	// unknown.
@@ -74,6 +78,13 @@ type TailEvent struct {
 	State flowfabric.PublicState `json:"state,omitempty"`
 }
 
+// Child is a child whose events are shown among those of the execution that made it (flow.Streamed).
+type Child struct {
+	// Path has its name, behind those of the children above it: 1 to 4 names.
+	Path []string               `json:"path"`
+	ID   flowfabric.ExecutionID `json:"id"`
+}
+
 // Covered are the first frames of an attempt, up to the Sequence Recorded.
 type Covered struct {
 	Attempt  uint32 `json:"attempt"`
@@ -81,14 +92,15 @@ type Covered struct {
 }
 
 // Position is a place between two events of a tail: TailEvent.Position is the one behind the event, and client.From
-// goes on there, in any process and at any time. It is opaque and short, and its letters, digits, dots and hyphens
-// need no quoting in a URL, a shell or the id of a server-sent event. The zero value, "", is before the first event.
+// goes on there, in any process and at any time. It is opaque and short, at most 140 bytes, and some 100 bytes more for
+// each child that is open there and shown ([Child]), at most 9 KiB. Its letters, digits, dots and hyphens need no
+// quoting in a URL, a shell or the id of a server-sent event. The zero value, "", is before the first event.
 type Position string
 
 // ParsePosition takes over the text of a [Position] that came from elsewhere. For any other text the error wraps
 // [flowfabric.ErrInvalidInput].
 func ParsePosition(text string) (Position, error) {
-	if _, err := tailpos.Parse(text); err != nil {
+	if _, err := tailpos.ParseMerged(text); err != nil {
 		return "", err
 	}
 	return Position(text), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -11,6 +12,37 @@ import (
 func frame(attempt uint32, sequence uint64, text string) stream.TailEvent {
 	return stream.TailEvent{Kind: stream.TailFrame, Attempt: attempt,
 		Frame: stream.Frame{ID: stream.Cursor{Ms: sequence}, Sequence: sequence, Payload: []byte(text)}}
+}
+
+// Children have transcripts of their own, by what they are told of themselves.
+func TestTranscriptOfChildren(t *testing.T) {
+	ids := [2]flowfabric.ExecutionID{{1}, {2}}
+	var tr stream.Transcript
+	add := func(child int, e stream.TailEvent) bool {
+		if child > 0 {
+			e.Child = &stream.Child{Path: []string{fmt.Sprint("c", child)}, ID: ids[child-1]}
+		}
+		return tr.Add(e)
+	}
+	for child, e := range map[int]stream.TailEvent{1: frame(1, 1, "a"), 2: frame(1, 1, "b"), 0: frame(1, 1, "c")} {
+		if add(child, e) {
+			t.Errorf("%d dropped something", child)
+		}
+	}
+	add(1, frame(1, 2, "x"))
+	if !add(1, stream.TailEvent{Kind: stream.TailResumed, Attempt: 1,
+		Resumed: stream.Resumption{Run: 2, First: stream.Cursor{Ms: 3}, Recorded: 1}}) {
+		t.Error("nothing was dropped")
+	}
+	add(2, stream.TailEvent{Kind: stream.TailGap, Attempt: 1, Trimmed: 4, Position: "a7"})
+	said := map[flowfabric.ExecutionID]string{}
+	for child, of := range tr.Children() {
+		said[child.ID] = fmt.Sprint(child.Path, of.Text(), of.Lost())
+	}
+	if tr.Text() != "c" || tr.Lost() != 0 || tr.Position() != "a7" || len(tr.Frames()) != 1 || len(said) != 2 ||
+		said[ids[0]] != "[c1]a0" || said[ids[1]] != "[c2]b4" {
+		t.Errorf("%q, %q", tr.Text(), said)
+	}
 }
 
 // A transcript has each recorded step's frames once, over runs and attempts, and what the last run added.

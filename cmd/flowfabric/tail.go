@@ -32,7 +32,10 @@ it, too.
 An event is one line, so line breaks and control characters of a frame are quoted. --raw prints only the
 contents of durable frames, one after the other: no summaries and no best-effort frames. The end of a
 failed execution and notes about repeated frames then go to stderr. --json prints one event per line; pass
-its "position" to --from to go on behind it.`,
+its "position" to --from to go on behind it.
+
+Children that the handler shows have their lines among these, with their names in front. --raw and --own
+leave them out.`,
 	example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,
 	route: "GET /v1/executions/{ID}/events", lasting: true,
@@ -41,6 +44,7 @@ its "position" to --from to go on behind it.`,
 		text("?after", "from", "go on behind the event that had this `position`"),
 		yes("?from_now", "from-now", "leave out what is stored"),
 		yes("?durable", "durable", "leave out frames that were not meant to last"),
+		yes("?own", "own", "leave out what children put out"),
 		yes("", "raw", "print the contents of the frames that are kept and nothing else"),
 	},
 	exclusive: [][]string{{"from-now", "from"}},
@@ -78,6 +82,9 @@ func (q *request) follow(ctx context.Context, id flowfabric.ExecutionID) iter.Se
 	if q.query.Get("durable") == "true" {
 		opts = append(opts, client.WithoutBestEffort())
 	}
+	if q.query.Get("own") == "true" {
+		opts = append(opts, client.WithoutChildren())
+	}
 	return q.door.client.Execution(id).Tail(ctx, opts...)
 }
 
@@ -90,7 +97,7 @@ func (a *app) tail(events iter.Seq2[stream.TailEvent, error], id flowfabric.Exec
 			return nil, nil
 		}
 		if err == nil {
-			if e.Kind == stream.TailEnd && e.State != flowfabric.Completed {
+			if e.Child == nil && e.Kind == stream.TailEnd && e.State != flowfabric.Completed {
 				end = &client.OutcomeError{ID: id, State: e.State, Category: e.Category, Reason: e.Message, By: e.By,
 					Source: e.Source, Attempts: e.Attempt}
 			}
@@ -104,6 +111,9 @@ func (a *app) tail(events iter.Seq2[stream.TailEvent, error], id flowfabric.Exec
 }
 
 func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
+	if raw && e.Child != nil {
+		return nil
+	}
 	if raw {
 		if e.Kind == stream.TailFrame && e.Frame.Mode == stream.ModeDurable {
 			return a.write(sealed.Text(e.Frame.Payload))
@@ -117,6 +127,10 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		return nil
 	}
 	return a.show(e, func(p *page) {
+		if e.Child != nil {
+			p.put(styled(faint, strings.Join(e.Child.Path, "/")))
+			p.WriteString(" ")
+		}
 		switch e.Kind {
 		case stream.TailFrame:
 			p.put(styled(faint, e.Attempt))
@@ -127,7 +141,11 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			}
 			p.say("  %s", printable(sealed.Text(e.Frame.Payload)))
 		case stream.TailGap:
-			p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
+			if e.Reason != "" {
+				p.say("%d -- gone: %s", e.Attempt, e.Reason)
+			} else {
+				p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
+			}
 		case stream.TailResumed:
 			p.say("%d -- %s", e.Attempt, again(e.Resumed))
 		case stream.TailAttempt:

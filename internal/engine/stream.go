@@ -140,7 +140,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
 		BeganAt: r.Began, EndedAt: r.EndedAt, Category: flowfabric.Category(r.Category), Message: e.text(r.Message),
 		Due:   r.Due,
-		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt,
+		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), Now: r.Now, End: StreamEnd{At: r.EndAt,
 			Category: flowfabric.Category(r.EndCategory),
 			Message:  e.text(r.EndMessage), By: r.EndBy, Source: r.EndSource}}, nil
 }

@@ -185,6 +185,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		own.Stop("%d waitpoints, and of %d when a token was refused", len(r.Waitpoints), len(r.All))
 		return out, own.fail()
 	}
+	out.Waitpoints = make([]suspend.Waitpoint, 0, len(r.Waitpoints)) // in JSON none are an empty list
 	for i, x := range r.Waitpoints {
 		w, err := decodeWaitpoint(x.Waitpoint, x.Record)
 		if err != nil {

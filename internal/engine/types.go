@@ -235,6 +235,7 @@ type StreamMeta struct {
 	Epoch uint64    // of the last claim of the execution
 	End   StreamEnd // how the execution ended
 	Kept  uint32    // the first attempt that is stored, 1 unless it continued: that drops old ones
+	Now   time.Time // of the server, to the millisecond
 }
 
 // StreamEnd is how an execution ended; the zero value: it has not.

@@ -39,6 +39,8 @@ type Children struct {
 	Others bool // it has executions that the handler did not make
 	// Request checks the set and is what the execution asks the server for, the others by their ids and names alone.
 	Request func() (engine.ChildWait, error)
+	// Streamed lists, by their ids and names, those whose output is shown in the output of the parent.
+	Streamed func() []engine.ChildOutcome
 }
 
 // Child is one of a set.

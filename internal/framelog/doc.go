@@ -42,4 +42,11 @@
 // a tailer loses nothing that the server retains, sees nothing twice, and never holds up another. Frames that were
 // trimmed before they could be read are reported as a gap with their number. An attempt that wrote nothing still
 // ends, because its end is an event, and because every tail looks again every two seconds.
+//
+// # Children
+//
+// A handler announces the children that its output shows, each by a durable frame of a reserved type, before they
+// exist. A tail that meets one becomes a merge: each source is a tail of its own, which yields where it would wait, and
+// the server's clock says what comes first (docs/adr/0088-children-in-a-stream.md). When no child is open any more it
+// is a plain tail again, so executions without such children pay for a comparison of a frame's type.
 package framelog

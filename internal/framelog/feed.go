@@ -43,6 +43,14 @@ type glance struct {
 	meta engine.StreamMeta
 }
 
+// past tells whether an answer will do, see feed.glance.
+func (g glance) past(at time.Time) bool {
+	if at.IsZero() {
+		return time.Since(g.at) < glanceAge
+	}
+	return g.meta.Now.After(at)
+}
+
 func newFeed(src TailSource, id flowfabric.ExecutionID, stop context.CancelFunc) *feed {
 	return &feed{src: src, id: id, stop: stop, boxes: map[*inbox]struct{}{}, ready: make(chan struct{}),
 		look: make(chan struct{}, 1), glances: map[uint32]glance{}}
@@ -137,8 +145,8 @@ func (f *feed) fail(err error) {
 	}
 }
 
-func (f *feed) add() *inbox {
-	box := newInbox()
+func (f *feed) add(signal chan struct{}) *inbox {
+	box := newInbox(signal)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
@@ -162,15 +170,16 @@ func (f *feed) standing() <-chan struct{} {
 	return f.ready
 }
 
-// glance is the state of an attempt, at most half a second old: the tailers' routine looks share one call.
-func (f *feed) glance(ctx context.Context, attempt uint32) (engine.StreamMeta, error) {
+// glance is the state of an attempt as it was after an instant of the server's clock, or if that is zero at most half a
+// second ago: the looks of tailers share one call.
+func (f *feed) glance(ctx context.Context, attempt uint32, past time.Time) (engine.StreamMeta, error) {
 	select {
 	case f.look <- struct{}{}:
 		defer func() { <-f.look }()
 	case <-ctx.Done():
 		return engine.StreamMeta{}, context.Cause(ctx)
 	}
-	if g, ok := f.glances[attempt]; ok && time.Since(g.at) < glanceAge {
+	if g, ok := f.glances[attempt]; ok && g.past(past) {
 		return g.meta, nil
 	}
 	at := time.Now()

@@ -58,8 +58,9 @@ func (h *Hub) Close() {
 	h.tasks.Wait()
 }
 
-// join adds a tailer to the feed of an execution, which it starts if there is none.
-func (h *Hub) join(id flowfabric.ExecutionID) (*feed, *inbox, error) {
+// join adds a tailer to the feed of an execution, which it starts if there is none. What comes rings signal, if that is
+// not nil.
+func (h *Hub) join(id flowfabric.ExecutionID, signal chan struct{}) (*feed, *inbox, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -77,7 +78,7 @@ func (h *Hub) join(id flowfabric.ExecutionID) (*feed, *inbox, error) {
 			}
 		})
 	}
-	return f, f.add(), nil
+	return f, f.add(signal), nil
 }
 
 // leave takes a tailer off; the last one ends the subscription.

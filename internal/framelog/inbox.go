@@ -44,7 +44,13 @@ type inbox struct {
 	err    error // ends the tail
 }
 
-func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
+// newInbox makes one that rings a signal of capacity 1, nil for one of its own.
+func newInbox(signal chan struct{}) *inbox {
+	if signal == nil {
+		signal = make(chan struct{}, 1)
+	}
+	return &inbox{signal: signal}
+}
 
 func (b *inbox) push(m message) {
 	b.mu.Lock()
@@ -87,6 +93,13 @@ func (b *inbox) ring() {
 	case b.signal <- struct{}{}:
 	default:
 	}
+}
+
+// waiting tells whether there is something to take.
+func (b *inbox) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) > 0 || b.news != 0 || b.err != nil
 }
 
 // take empties the inbox.

@@ -13,7 +13,7 @@ func TestInboxIsBounded(t *testing.T) {
 		"frames": {frames: make([]stream.Frame, 100), bytes: 1},
 		"bytes":  {frames: make([]stream.Frame, 1), bytes: 400 << 10},
 	} {
-		box := newInbox()
+		box := newInbox(nil)
 		box.push(m)
 		box.push(m)
 		if len(box.queue) != 2 || box.news != 0 {

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -40,6 +41,7 @@ type TailOptions struct {
 	// attempt, as it is when the tail begins. It excludes From.
 	FromNow           bool
 	WithoutBestEffort bool // only durable frames and summary deltas
+	WithoutChildren   bool // only the events of the execution itself
 	Stored            bool // end, without an error, where a tail would wait for something to happen
 }
 
@@ -58,7 +60,8 @@ func validate(o TailOptions) error {
 // first frame of each run that goes on with an attempt comes TailResumed: with the frames after its Resumed.Recorded
 // dropped (and, when a later attempt follows, those after Recorded of the TailAttemptEnd), what is left is each
 // recorded step's output once. It survives lost connections and does not end before its execution does, or ctx.
-// Leaving the loop releases everything. Each range over the result is a tail of its own.
+// Leaving the loop releases everything. Each range over the result is a tail of its own. The events of announced
+// children come among its own, see [merge].
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
 // [flowfabric.ErrInvalidInput], or another error of the server that trying again does not help.
@@ -86,6 +89,9 @@ func (h *Hub) Follow(ctx context.Context, id flowfabric.ExecutionID, o TailOptio
 var (
 	errLeft = errors.New("the consumer left the loop")
 	errDone = errors.New("the tail is complete")
+
+	errAnnounced = errors.New("a child is to be shown")
+	errAlone     = errors.New("no child is open any more")
 )
 
 func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions,
@@ -93,17 +99,45 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	if err := validate(o); err != nil {
 		return err
 	}
+	place, err := tailpos.ParseMerged(string(o.From))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(ErrHubClosed) })()
-	f, box, err := h.join(id)
+	if o.WithoutChildren || o.Attempt != nil && *o.Attempt != place.Own.Attempt {
+		place.Children = nil
+	}
+	for ; ; o.FromNow = false {
+		err = errAnnounced
+		if len(place.Children) == 0 {
+			o.From = stream.Position(tailpos.Text(place.Own))
+			err = h.alone(ctx, id, o, &place.Own, yield)
+		}
+		if errors.Is(err, errAnnounced) {
+			err = h.merge(ctx, id, o, &place, yield)
+		}
+		switch {
+		case errors.Is(err, errDone):
+			return nil
+		case !errors.Is(err, errAlone):
+			return err
+		}
+	}
+}
+
+// alone is a tail of the execution itself, which ends with errAnnounced where a child is announced that it shows.
+func (h *Hub) alone(ctx context.Context, id flowfabric.ExecutionID, o TailOptions, at *tailpos.Parts,
+	yield func(*Event, error) bool) error {
+	f, box, err := h.join(id, nil)
 	if err != nil {
 		return err
 	}
 	defer h.leave(f, box)
-
 	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, cursor: PlaceAt(stream.Cursor{}),
-		durable: o.WithoutBestEffort, stored: o.Stored, timer: time.NewTimer(lookEvery)}
+		durable: o.WithoutBestEffort, stored: o.Stored, only: o.Attempt != nil, hides: o.WithoutChildren,
+		last: o.From, timer: time.NewTimer(lookEvery)}
 	defer t.timer.Stop()
 	if err = t.place(o); err == nil {
 		err = t.begin(o.FromNow)
@@ -111,8 +145,8 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	if err == nil {
 		err = t.run()
 	}
-	if errors.Is(err, errDone) {
-		return nil
+	if errors.Is(err, errAnnounced) {
+		*at, _ = tailpos.Parse(string(t.last)) // which a tail has made
 	}
 	return err
 }
@@ -124,9 +158,12 @@ type tailer struct {
 	box   *inbox
 	yield func(*Event, error) bool
 	timer *time.Timer
-	own   Event // the last one that no other tailer has
-	busy  bool  // something was yielded since the consumer was told that nothing is ready
+	own   Event           // the last one that no other tailer has
+	busy  bool            // something was yielded since the consumer was told that nothing is ready
+	last  stream.Position // behind what was yielded
 
+	poll    *poll // of a source of a merge; nil: it waits by itself
+	hides   bool  // announced children are not shown
 	only    bool
 	durable bool // without best-effort frames
 	stored  bool // does not wait for anything
@@ -162,13 +199,13 @@ func (t *tailer) place(o TailOptions) error {
 	if o.Attempt == nil {
 		return nil
 	}
-	t.only = true
 	switch {
 	case p.Attempt > *o.Attempt: // its end was told
 		return errDone
 	case p.Attempt < *o.Attempt:
-		*t = tailer{ctx: t.ctx, feed: t.feed, box: t.box, yield: t.yield, timer: t.timer, only: true,
-			durable: t.durable, stored: t.stored, cursor: PlaceAt(stream.Cursor{}), attempt: *o.Attempt, ended: t.ended}
+		*t = tailer{ctx: t.ctx, feed: t.feed, box: t.box, yield: t.yield, timer: t.timer, poll: t.poll, last: t.last,
+			only: true, hides: t.hides, durable: t.durable, stored: t.stored, cursor: PlaceAt(stream.Cursor{}),
+			attempt: *o.Attempt, ended: t.ended}
 	}
 	return nil
 }
@@ -200,6 +237,7 @@ const (
 	lookRead   look = iota // range read from the cursor
 	lookState              // ask for the state, read only if it tells of frames
 	lookGlance             // the same, but an answer of half a second ago will do
+	lookPast               // the same, but an answer will do that is of later than poll.past
 )
 
 // begin waits for the subscription, but not longer than a routine look; without it the tail reads.
@@ -231,6 +269,13 @@ func (t *tailer) run() error {
 	how := lookRead
 	for {
 		page, meta, err := t.observe(how)
+		if t.absent(err) {
+			if how, err = t.live(); err != nil {
+				return err
+			}
+			how = lookRead
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -252,6 +297,9 @@ func (t *tailer) run() error {
 			if t.stored {
 				return errDone
 			}
+			if t.poll != nil {
+				t.poll.now = meta.Now
+			}
 			if how, err = t.live(); err != nil {
 				return err
 			}
@@ -265,8 +313,10 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 		switch how {
 		case lookState:
 			meta, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, t.attempt)
+		case lookPast:
+			meta, err = t.feed.glance(t.ctx, t.attempt, t.poll.past)
 		case lookGlance:
-			meta, err = t.feed.glance(t.ctx, t.attempt)
+			meta, err = t.feed.glance(t.ctx, t.attempt, time.Time{})
 		}
 		if how != lookRead && (err != nil || meta.LastID.Compare(t.cursor.id) <= 0) {
 			page = pageOf(t.cursor, nil, meta)
@@ -340,6 +390,12 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		rest.trimmed -= missing.trimmed
 		if err := t.emitGap(missing, before); err != nil {
 			return err
+		}
+		if f.Type == limits.FrameOfChild {
+			if err := t.announce(f); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f}); err != nil {
 			return err
@@ -465,12 +521,28 @@ func (t *tailer) emitAt(e stream.TailEvent, p stream.Position) error {
 	return t.pass(&t.own)
 }
 
+// announce leaves a frame to the merge that announces a child. It is no event of a tail.
+func (t *tailer) announce(f stream.Frame) error {
+	switch {
+	case t.hides:
+		return nil
+	case t.poll == nil:
+		return errAnnounced
+	}
+	return t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f})
+}
+
+// absent tells whether an error says no more than that the child of a merge was not made yet.
+func (t *tailer) absent(err error) bool {
+	return t.poll != nil && !t.begun && t.attempt == 1 && errors.Is(err, flowfabric.ErrNotFound)
+}
+
 // pass yields one event; a tail whose context has ended yields no more.
 func (t *tailer) pass(e *Event) error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	t.busy = true
+	t.busy, t.last = true, e.Position
 	if !t.yield(e, nil) {
 		return errLeft
 	}
@@ -479,7 +551,7 @@ func (t *tailer) pass(e *Event) error {
 
 // rest tells the consumer, once, that nothing more is ready: the tail is about to wait, or to ask the server.
 func (t *tailer) rest() error {
-	if !t.busy {
+	if !t.busy || t.poll != nil {
 		return nil
 	}
 	t.busy = false
@@ -531,7 +603,7 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 // live yields what is published until another look is needed, and says which.
 func (t *tailer) live() (look, error) {
 	t.current = true
-	for {
+	for asked := false; ; {
 		messages, heard, err := t.box.take()
 		if err != nil {
 			return 0, err
@@ -547,6 +619,16 @@ func (t *tailer) live() (look, error) {
 		case heard&newsState != 0:
 			return lookState, nil
 		case len(messages) > 0: // others may have come meanwhile
+			continue
+		}
+		if t.poll != nil {
+			if asked {
+				return t.poll.look(), nil
+			}
+			asked = true
+			if !t.yield(t.poll.idle(), nil) {
+				return 0, errLeft
+			}
 			continue
 		}
 		if err := t.rest(); err != nil {
@@ -589,6 +671,12 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 			}
 		}
 		t.cursor = PlaceOf(f)
+		if f.Type == limits.FrameOfChild {
+			if err := t.announce(f); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if t.durable && f.Mode == stream.ModeBestEffort {
 			continue
 		}

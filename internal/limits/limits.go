@@ -12,6 +12,10 @@ const TraceTags = "otel."
 // that a handler makes inherit it; handlers do not see it.
 const DepthTag = "flowfabric.depth"
 
+// FrameOfChild is the type of the durable frame by which a handler announces a child that tails show: Correlation is
+// the child's id and Source its name. Nobody but package handler appends such frames, and no tail yields them.
+const FrameOfChild = "flowfabric.child"
+
 // The limits. The server functions enforce the byte and count limits as well.
 const (
 	MaxPayload         = 1 << 20 // bytes of input or result
@@ -160,6 +164,8 @@ const (
 	MaxFlowEdges   = 50_000
 	MaxHTTPNodes   = 1_000 // of a request over HTTP
 	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
+	MaxTailed      = 32    // children that a tail follows at once, those of its children too
+	MaxTailedDepth = 4     // how far below the execution a child is that its tail shows
 )
 
 // Limits of an agent. Every turn is a step, and so is every tool call.

@@ -251,7 +251,7 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 // category message. Of one that has not begun they say how the one before it ended. due is until when the execution
 // is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
 // ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is
-// removed.
+// removed. now is when this was so.
 type ReadAttemptStream struct {
 	ID      string
 	Attempt int // 1..4294967295
@@ -296,6 +296,7 @@ type ReadAttemptStreamReply struct {
 	EndBy       string
 	EndSource   string
 	Kept        int
+	Now         time.Time
 }
 
 func (x *ReadAttemptStreamReply) Read(r *Reader) {
@@ -329,6 +330,7 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.EndBy = r.Text()
 	x.EndSource = r.Text()
 	x.Kept = r.Int()
+	x.Now = r.Instant()
 }
 
 // ReadExecution is a call of ff_read_execution, one consistent snapshot of an execution; result and input are read

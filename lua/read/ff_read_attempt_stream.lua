@@ -4,13 +4,14 @@
 -- category message. Of one that has not begun they say how the one before it ended. due is until when the execution
 -- is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
 -- ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
+-- now is when this was so.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id:id attempt:n(1..4294967295)
 -- Replies: OK exists:flag frames:n bytes:n sequence:n last_id:text trimmed:n trimmed_id:text closed:flag
 --          closed_at:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recorded_id:text
 --          type:text began:instant ended_at:instant category:text message:text due:instant epoch:n end_at:instant
---          end_category:text end_message:text end_by:text end_source:text kept:n
+--          end_category:text end_message:text end_by:text end_source:text kept:n now:instant
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
@@ -94,6 +95,7 @@ local function ff_read_attempt_stream(ctx, q)
     m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0' }
   ff_stream.attempt(out, c, past, attempt, started)
   ff_stream.whole(out, c, past)
-  out[#out + 1] = reply.int(kept)
+  local n = #out
+  out[n + 1], out[n + 2] = reply.int(kept), ctx.t
   return reply.ok(unpack(out))
 end

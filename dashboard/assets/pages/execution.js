@@ -18,7 +18,8 @@ function Output({ id, onMoved }) {
     const out = log.current
     let live = { frames: 0, gaps: 0, state: "connecting", ended: false, run: null, size: 0 }
     let queue = [], frame = 0
-    const note = (text, kind) => { queue.push([text, "note " + kind]) }
+    let child = "", last = ""
+    const note = (text, kind) => { queue.push([child ? `${child}: ${text}` : text, "note " + kind]) }
     const flush = () => {
       frame = 0
       let open = out.lastElementChild
@@ -39,7 +40,9 @@ function Output({ id, onMoved }) {
     }
     const later = () => { frame ||= requestAnimationFrame(flush) }
     const show = (name, d) => {
-      const at = d.attempt + 1
+      const at = d.attempt
+      child = d.child ? visible(d.child.path.join(" / ")) : ""
+      if (name === "frame" && child !== last) { last = child; queue.push([child || "its own output", "note mark"]) }
       if (name === "attempt") { if (d.attempt_type !== "initial") note(d.attempt_type === "continue" ? `Attempt ${at} begins, with another input` : `Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
       else if (name === "frame") {
         live.frames++
@@ -52,7 +55,7 @@ function Output({ id, onMoved }) {
       else if (name === "suspended") note(mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
       else if (name === "attempt_end") { if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
-      else if (name === "end") { live.ended = true; note(`It has ended: ${stateWord(d.state)}`, "mark") }
+      else if (name === "end") { live.ended ||= !child; note(`It has ended: ${stateWord(d.state)}`, "mark") }
       else if (name === "problem") note(d.detail || "The stream ended.", "warn")
       if (name !== "frame") onMoved()
       later()
@@ -77,7 +80,7 @@ function Steps({ id, steps }) {
   }
   return html`<div><${Failure} error=${error} /><ul class="plain steps">${steps.map(s => html`<li key=${s.name + s.state + s.attempt}>
     <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(mailboxOf(s.name) || s.name)}</b>
-    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`}${s.kind === "messages" && html` <span class="dim">receipt ${s.name.slice(s.name.indexOf("·") + 1)}</span>`} <span class="dim">attempt ${s.attempt + 1}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at && s.kind !== "messages" ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
+    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`}${s.kind === "messages" && html` <span class="dim">receipt ${s.name.slice(s.name.indexOf("·") + 1)}</span>`} <span class="dim">attempt ${s.attempt}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at && s.kind !== "messages" ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
     ${s.state !== "failed" && s.kind === "step" && !shown[s.name] && html` <button type="button" class="quiet small" onClick=${() => show(s)} aria-label=${`Show the value of ${s.name}`}>Value</button>`}
     ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
 }
@@ -171,8 +174,8 @@ export function sayEvent(e) {
   const who = e.by ? html` by <b>${visible(e.by)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
   const why = e.reason && e.kind !== "resumed" ? html`: ${visible(e.reason)}` : ""
   const what = {
-    created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
-    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt + 1} continued with another input`, delayed: "Put aside by its handler", released: "Given back by its worker", revoked: "Taken from its worker",
+    created: "Created", claimed: html`Attempt ${e.attempt} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt}: ${visible(sayEnd(e.detail))}`,
+    ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt} continued with another input`, delayed: "Put aside by its handler", released: "Given back by its worker", revoked: "Taken from its worker",
     cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
     resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))}${e.reason && e.reason !== "signal" ? html` <b>${visible(e.reason)}</b>` : ""})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
