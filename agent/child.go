@@ -45,6 +45,8 @@ const maxChildWord = limits.MaxName - len(" 500.64")
 // those that are open when an operator resumes the parent, which are told to the model as not ended. A parent that is a
 // node of a flow needs flow.Growing, as with handler.Task.WaitChildren.
 //
+// Followers of the parent see the child's output among the parent's (stream.TailEvent.Child), see flow.Streamed.
+//
 // [Config].MaxChildren and MaxDepth bound how many children there are. The option [MaySuspend] is refused. What is
 // wrong with the definition or the options is reported by [Run].
 func Child[In, Out any](name, description string, def *handler.Definition[In, Out], opts ...ToolOption) Tool {
@@ -179,7 +181,7 @@ func (d *definition) options(of flowfabric.Start, kin tasks.Kin) []flow.NodeOpti
 		}
 		s.Tags[limits.DepthTag] = strconv.Itoa(kin.Depth + 1)
 	})
-	return slices.Concat([]flow.NodeOption{gates}, d.starts, []flow.NodeOption{depth})
+	return slices.Concat([]flow.NodeOption{gates, flow.Streamed()}, d.starts, []flow.NodeOption{depth})
 }
 
 // nothing is an input that encodes always.
@@ -209,7 +211,7 @@ func (r *run) children(ctx context.Context, jobs []*job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	r.steps++ // the outcomes of the wait
+	r.steps += 2 // that they are shown, and the outcomes of the wait
 	set, kin := flow.Children(r.childrenWait(), flow.CancelRemaining()), r.task.Kin()
 	var made, refused []*job
 	for _, j := range jobs {

@@ -150,7 +150,7 @@ func TestEndsOfChildren(t *testing.T) {
 		if m := result(t, r); m.Text() != want || m.Failed != (want != "8") || m.Call != "c1" {
 			t.Errorf("%+v, want %s", m, want)
 		}
-		r.Want(fftest.Want{Steps: []string{"model 1", "tool 1.1 rate", "model 2"}})
+		r.Want(fftest.Want{Steps: []string{"model 1", "streamed: children 1", "tool 1.1 rate", "model 2"}})
 	}
 	r := family(t, agent.Config{Tools: []agent.Tool{agent.Child("rate", "", price, agent.EndsRun())}},
 		[]string{"rate", `{"cents":4}`}, pricing(func(context.Context, *handler.Task, amount) (int, error) {

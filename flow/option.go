@@ -12,8 +12,8 @@ type Option interface{ FlowOption() }
 
 // NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed],
 // [CancelRemaining], [Share] and [Streamed]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt,
-// Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over earlier
-// ones, and all of them over the definition.
+// Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Gates, LimitKey and Creator. Later options win over
+// earlier ones, and all of them over the definition.
 type NodeOption interface{ NodeOption() }
 
 // flowFunc and nodeFunc are the options of this package.
