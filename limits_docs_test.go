@@ -63,6 +63,9 @@ func TestLimitsDocs(t *testing.T) {
 		"choices of a question":                             fmt.Sprint(limits.MaxChoices),
 		"question, as JSON":                                 bytes(limits.MaxQuestion),
 		"assignee of a question":                            bytes(limits.MaxAssignee),
+		"questions that are open at once, as JSON":          bytes(limits.MaxQuestions),
+		"questions of one `AskAll`":                         fmt.Sprint(limits.MaxAsked),
+		"arguments that an answer changes":                  bytes(limits.MaxEdit),
 		"signals buffered for an execution":                 fmt.Sprint(limits.MaxBufferedSignals),
 		"name of a mailbox":                                 bytes(limits.MaxMailbox),
 		"payload of a message":                              bytes(limits.MaxMessage),
@@ -155,7 +158,7 @@ func TestLimitsDocs(t *testing.T) {
 // unlisted are the bounds of machinery, and those that the documentation of the one function says that has them.
 var unlisted = strings.Fields(
 	`MaxAmount MaxAppendBytes MaxApprovals MaxCallBytes MaxCallTags MaxCategories MaxClaimBytes MaxConditionCount MaxConditionDepth MaxCorrelation MaxDeadReason
-	MaxDedupTTL MaxInstance MaxLaneWeights MaxListed MaxLiveFrames MaxReadBytes MaxReadFrames MaxShareDimensions MaxSignalCategory MaxSignalSource MaxTailBlock MaxTombstone`)
+	MaxDedupTTL MaxInstance MaxLaneWeights MaxListed MaxLiveFrames MaxReadBytes MaxReadFrames MaxShareDimensions MaxSignalCategory MaxSignalSource MaxStoredAsk MaxTailBlock MaxTombstone`)
 
 // Every bound of the code is on the page, or among those that are not meant to be.
 func TestLimitsAreOnThePage(t *testing.T) {

@@ -28,7 +28,8 @@ type ApprovalFilter struct {
 	Root flowfabric.ExecutionID
 }
 
-// Approval is an open wait of a suspended execution.
+// Approval is an open wait of a suspended execution, or one of several questions that it asks at once
+// (handler.Task.AskAll): then Waitpoints is the one that takes its answers.
 type Approval struct {
 	ID flowfabric.ExecutionID `json:"execution"`
 	flowfabric.Route
@@ -50,9 +51,10 @@ const maxJudged = 2000
 
 // Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100;
 // 0 is 50), behind the place that cursor names: "", or the Cursor of the page before, with the same filter. What was
-// answered meanwhile is left out, so a page may be short, or empty, and have a cursor. With an assignee or a root it
-// looks at 2,000 executions at most. It makes a call to every partition, with a root to its partition alone, and one
-// for each execution that it looks at, many at a time.
+// answered meanwhile is left out, so a page may be short, or empty, and have a cursor. Several questions of one
+// execution are entries of their own on the same page, which may have up to 15 more of them than limit. With an
+// assignee or a root it looks at 2,000 executions at most. It makes a call to every partition, with a root to its
+// partition alone, and one for each execution that it looks at, many at a time.
 //
 // Errors: those of [Admin.ListPage]; flowfabric.ErrNotFound and ErrResultPurged for a root that is not there.
 func (a *Admin) Approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (Page[Approval], error) {
@@ -110,10 +112,11 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 		}
 		at = l.at
 		for i, x := range found {
-			if x == nil || !f.takes(x) {
+			x = slices.DeleteFunc(x, func(x Approval) bool { return !f.takes(x) })
+			if len(x) == 0 {
 				continue
 			}
-			if page.Items = append(page.Items, *x); len(page.Items) == limit && i < len(found)-1 {
+			if page.Items = append(page.Items, x...); len(page.Items) >= limit && i < len(found)-1 {
 				at = place{index: slices.Index(indexes[:], engine.IndexSuspended),
 					after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: ids.UUID(l.out[i].ID).String()}}
 				more = true
@@ -121,7 +124,7 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 			}
 		}
 		// a place in the middle of what was found is one of the index of all that is suspended
-		enough := len(page.Items) == limit || len(page.Items) > 0 && !f.Root.IsZero()
+		enough := len(page.Items) >= limit || len(page.Items) > 0 && !f.Root.IsZero()
 		if more && (enough || judged+chunk >= maxJudged || !f.picks()) {
 			page.Cursor = at.text(mark)
 			return page, nil
@@ -135,14 +138,14 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 // picks tells whether only what an execution waits for says if it is listed.
 func (f ApprovalFilter) picks() bool { return f.Assignee != "" || !f.Root.IsZero() }
 
-func (f ApprovalFilter) takes(x *Approval) bool {
+func (f ApprovalFilter) takes(x Approval) bool {
 	return (f.Assignee == "" || x.Question != nil && x.Question.Assignee == f.Assignee) &&
 		(f.Root.IsZero() || x.Root == f.Root)
 }
 
-// judged reads what listed executions wait for, nil for one that waits no longer.
-func (a *Admin) judged(ctx context.Context, list []Listed) ([]*Approval, error) {
-	out := make([]*Approval, len(list))
+// judged reads what listed executions wait for, nothing for one that waits no longer.
+func (a *Admin) judged(ctx context.Context, list []Listed) ([][]Approval, error) {
+	out := make([][]Approval, len(list))
 	p := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(approvalCalls).WithContext(ctx).WithCancelOnError()
 	for i, x := range list {
 		if x.ID.IsZero() {
@@ -160,7 +163,8 @@ func (a *Admin) judged(ctx context.Context, list []Listed) ([]*Approval, error) 
 // packets.
 const approvalCalls = 32
 
-func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
+// approval is what an execution waits for: one entry, or one for each open question of several.
+func (a *Admin) approval(ctx context.Context, x Listed) (all []Approval, err error) {
 	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
 	switch {
 	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) ||
@@ -169,7 +173,7 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)
 	}
-	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Root: r.Root, Path: r.Path, Name: r.Name,
+	open := Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Root: r.Root, Path: r.Path, Name: r.Name,
 		Reason: r.Reason, Question: r.Question,
 		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt, Waitpoints: []suspend.Waitpoint{}}
 	for _, w := range r.Waitpoints {
@@ -177,5 +181,15 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 			open.Waitpoints = append(open.Waitpoints, w)
 		}
 	}
-	return open, nil
+	for _, w := range open.Waitpoints {
+		if w.Question != nil {
+			one := open
+			one.Question, one.TimeoutAt, one.Waitpoints = w.Question, w.ExpiresAt, []suspend.Waitpoint{w}
+			all = append(all, one)
+		}
+	}
+	if all == nil {
+		all = []Approval{open}
+	}
+	return all, nil
 }

@@ -30,7 +30,7 @@ const maxChildWord = limits.MaxName - len(" 500.64")
 // a [Result], everything else as JSON.
 //
 // All such calls of a turn run at once, and the run waits for them together, suspended under the name "children TURN":
-// after the tools that run here, and after people have approved what [NeedsApproval] asks about. A child is named by
+// after the tools that run here, and after people have approved what [Needs] asks about. A child is named by
 // its tool and its call, "research 1.2", and its id follows from that, so that no run of the handler makes it twice.
 // How it ended is recorded as the step "tool 1.2 research", like that of any tool. Messages that come meanwhile are
 // heard after the turn. [Config].MaxTime does not count the time.
@@ -105,18 +105,21 @@ func bare[In any]() bool {
 	return kind == reflect.Struct || kind == reflect.Map
 }
 
-// wrap has the option Question see the input alone.
+// wrap has the option Needs see the input alone.
 func (d *definition) wrap(in, whole reflect.Type) {
 	if d.asks != in {
 		return
 	}
-	question := d.question
-	d.asks, d.question = whole, func(arguments []byte) string {
+	decide := d.decide
+	if d.asks = whole; decide == nil {
+		return
+	}
+	d.decide = func(arguments []byte) (Decision, error) {
 		var w wrapped[json.RawMessage]
 		if err := json.Unmarshal(arguments, &w); err != nil {
-			return err.Error()
+			return Decision{}, err
 		}
-		return question(w.Input)
+		return decide(w.Input)
 	}
 }
 

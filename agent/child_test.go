@@ -166,11 +166,10 @@ func TestEndsOfChildren(t *testing.T) {
 func TestInputsOfChildren(t *testing.T) {
 	shout := handler.Define[string, []agent.Part]("shout", flowfabric.Retries(0))
 	asked := map[string]bool{}
-	tool := agent.Child("shout", "", shout, agent.NeedsApproval(agent.Approval{}),
-		agent.Question(func(text string) string {
-			asked[text] = true
-			return "Shout " + text + "?"
-		}))
+	tool := agent.Child("shout", "", shout, agent.Needs(func(text string) agent.Decision {
+		asked[text] = true
+		return agent.Decision{Ask: true, Title: "Shout " + text + "?"}
+	}))
 	r := fftest.Run(t, chat, fftest.Answered(running(agent.Config{Tools: []agent.Tool{tool, rate}, Model: &script{
 		answers: []agent.Response{wants("shout", `{"input":"ho"}`, "shout", `"ho"`, "rate", `{"cents":"x"}`, "shout",
 			`{"input":"no"}`), says("end")}}}),
@@ -190,7 +189,7 @@ func TestInputsOfChildren(t *testing.T) {
 			t.Errorf("%+v, want %s", m, want)
 		}
 	}
-	r.Want(fftest.Want{Waits: []string{"approve 1.1 shout", "approve 1.4 shout", "children 1"}})
+	r.Want(fftest.Want{Waits: []string{"approve 1", "children 1"}})
 	if !asked["ho"] || !asked["no"] || len(asked) != 2 {
 		t.Errorf("asked about %v", asked)
 	}
@@ -417,8 +416,9 @@ func TestMistakesInChildren(t *testing.T) {
 		"the name is not valid":       agent.Child("x y", "", price),
 		"MaySuspend is for functions": agent.Child("x", "", price, agent.MaySuspend()),
 		"Priority":                    agent.Child("x", "", price, agent.ChildOptions(flowfabric.Priority(-1))),
-		"option Question is about":    agent.Child("x", "", price, agent.Question(func(string) string { return "" })),
-		"want printable ASCII":        agent.Child("x", "", handler.Define[amount, int]("{")),
+		"option Needs is about": agent.Child("x", "", price,
+			agent.Needs(func(string) agent.Decision { return agent.Decision{} })),
+		"want printable ASCII": agent.Child("x", "", handler.Define[amount, int]("{")),
 		"the option ChildOptions is for Child": agent.NewTool("x", "",
 			func(context.Context, amount) (int, error) { return 0, nil },
 			agent.ChildOptions(flowfabric.Priority(1))),

@@ -77,6 +77,11 @@ type Config struct {
 	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Execution.Send): before
 	// each model call but the first, and when the model has ended, in which case it goes on. Default "": none.
 	Mailbox string
+	// OneByOne gives each message an answer of its own, in the order in which they came: while the model works on one,
+	// the others wait. Default false: a message is heard before the next model call, also in the middle of the work,
+	// and those that came meanwhile get one answer together. What waits when a run continues (Continue) is answered
+	// together.
+	OneByOne bool
 	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of
 	// returning. It needs Mailbox.
 	Conversation bool
@@ -148,6 +153,8 @@ func (c Config) validate() error {
 		return invalid("Mailbox: %v", waitwords.CheckMailbox(c.Mailbox))
 	case c.Conversation && c.Mailbox == "":
 		return invalid("Conversation needs Mailbox")
+	case c.OneByOne && c.Mailbox == "":
+		return invalid("OneByOne needs Mailbox")
 	case c.Governor != "" && valid.Service("Governor", c.Governor) != nil:
 		return invalid("%v", valid.Service("Governor", c.Governor))
 	case c.Idle < 0:

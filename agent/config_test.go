@@ -17,7 +17,6 @@ import (
 func TestConfigNamesTheField(t *testing.T) {
 	model := &script{}
 	nothing := func(context.Context, query) (string, error) { return "", nil }
-	long := strings.Repeat("x", 129)
 	for want, cfg := range map[string]agent.Config{
 		"Model is nil":                        {},
 		"MaxTurns is 501, want 1..500":        {Model: model, MaxTurns: 501},
@@ -44,14 +43,11 @@ func TestConfigNamesTheField(t *testing.T) {
 			agent.NewTool("x", "", func(context.Context, time.Time) (string, error) { return "", nil })}},
 		`schema of the arguments: For[struct { F func(`: {Model: model, Tools: []agent.Tool{
 			agent.NewTool("x", "", func(context.Context, struct{ F func() }) (string, error) { return "", nil })}},
-		"approval: ": {Model: model,
-			Tools: []agent.Tool{agent.NewTool("x", "", nothing, agent.NeedsApproval(agent.Approval{Assignee: long}))}},
-		"title of the question": {Model: model, Tools: []agent.Tool{agent.NewTool("x", "", nothing,
-			agent.NeedsApproval(agent.Approval{Title: "two\nlines"}))}},
-		"Within is -1s": {Model: model, Tools: []agent.Tool{agent.NewTool("x", "", nothing,
-			agent.NeedsApproval(agent.Approval{Within: -time.Second}))}},
-		"Question is about a agent_test.amount, want on": {Model: model,
-			Tools: []agent.Tool{agent.NewTool("x", "", nothing, agent.Question(func(amount) string { return "" }))}},
+		"OneByOne needs Mailbox": {Model: model, OneByOne: true},
+		"Needs is about a agent_test.amount, want one": {Model: model, Tools: []agent.Tool{agent.NewTool("x", "",
+			nothing, agent.Needs(func(amount) agent.Decision { return agent.Decision{} }))}},
+		"the function of the option Needs is nil": {Model: model,
+			Tools: []agent.Tool{agent.NewTool("x", "", nothing, agent.Needs[query](nil))}},
 	} {
 		r := run(t, cfg)
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || !strings.Contains(r.Err.Error(), "agent: ") ||

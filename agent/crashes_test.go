@@ -33,7 +33,7 @@ func noted(fx *fftest.Effects) []agent.Tool {
 		agent.NewTool("refund", "pays back", func(ctx context.Context, in amount) (string, error) {
 			did(ctx)
 			return fmt.Sprintf("paid %d", in.Cents), nil
-		}, agent.NeedsApproval(agent.Approval{Assignee: "support"})),
+		}, agent.Needs(func(amount) agent.Decision { return agent.Decision{Ask: true, Assignee: "support"} })),
 	}
 }
 

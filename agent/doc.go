@@ -77,7 +77,8 @@
 // With Config.Mailbox, what client.Execution.Send puts into that mailbox is what the user says. A JSON string, or the
 // member text of an object, is the text. An array of [Part], or the member parts of an object such as a [Message], are
 // parts: no reasoning, and no blobs without Config.Blobs. Anything else is taken as it is. Messages are heard before
-// each model call but the first, and when the model has ended.
+// each model call but the first, and when the model has ended; those that came meanwhile are answered together. With
+// Config.OneByOne each gets an answer of its own.
 //
 // # Spans
 //
@@ -102,7 +103,10 @@
 //     that turn the direction of writing as escapes, and says when it is cut. What is approved is what runs.
 //   - A child fails, is cancelled or expires. The model is told. The process of the parent dies while children run:
 //     they go on, and the next run waits for the same ones.
-//   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
+//   - A person changes the arguments to what does not fit. The door refuses it. If it comes nevertheless, that is a
+//     rejection with the reason, and the tool does not run.
+//   - Nobody approves. The run waits, holding nothing, until [Decision].Within is over; then the model is told, or what
+//     [Decision].Over says.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result
 //     above 240 KiB goes to the model as an error. Bytes of images and files count only without Config.Blobs, and
 //     then end the run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -103,7 +104,7 @@ func ExampleRun() {
 
 // A tool that needs approval suspends the run until a person has decided. Its key makes an effect outside harmless to
 // repeat.
-func ExampleNeedsApproval() {
+func ExampleNeeds() {
 	type refund struct {
 		Order string `json:"order"`
 		Cents int    `json:"cents"`
@@ -113,9 +114,15 @@ func ExampleNeedsApproval() {
 		call, _ := agent.CallFrom(ctx)
 		return "paid", pay(call.Key, in.Order, in.Cents)
 	},
-		agent.NeedsApproval(agent.Approval{Assignee: "support"}),
-		agent.Question(func(in refund) string {
-			return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)
+		agent.Needs(func(in refund) agent.Decision {
+			switch {
+			case in.Cents > 100_000:
+				return agent.Decision{Refuse: "at most 1,000 can be paid back"}
+			case in.Cents > 1000:
+				return agent.Decision{Ask: true, Assignee: "support", Always: in.Cents < 5000, Within: 48 * time.Hour,
+					Title: fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)}
+			}
+			return agent.Decision{} // it runs
 		}))
 	_ = agent.Config{Tools: []agent.Tool{tool}}
 }

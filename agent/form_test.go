@@ -203,7 +203,7 @@ func TestCacheMarks(t *testing.T) {
 		called: func(_ int, req agent.Request) { asked = append(asked, req) },
 	}
 	refund := agent.NewTool("refund", "", func(context.Context, amount) (string, error) { return "paid", nil },
-		agent.NeedsApproval(agent.Approval{}))
+		agent.Needs(func(amount) agent.Decision { return agent.Decision{Ask: true} }))
 	cfg := agent.Config{Model: model, Tools: []agent.Tool{search(nil), refund}, MaxTurns: 3}
 	r := fftest.Run(t, chat, fftest.Answered(running(cfg),
 		fftest.Approve("approve 2.1 refund", suspend.Answer{Choice: "approve"})), "hello")

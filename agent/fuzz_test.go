@@ -30,16 +30,20 @@ func FuzzArguments(f *testing.F) {
 	}
 	called := false
 	tool := NewTool("refund", "", func(context.Context, fuzzed) (string, error) { called = true; return "", nil },
-		NeedsApproval(Approval{Assignee: "anna"}))
+		Needs(func(fuzzed) Decision { return Decision{Ask: true, Assignee: "anna", Always: true} }))
 	f.Fuzz(func(t *testing.T, arguments, name string) {
 		called = false
 		err := tool.d.check([]byte(arguments))
 		if _, failed := tool.d.call(t.Context(), []byte(arguments)); err == nil && (failed != nil || !called) {
 			t.Errorf("arguments passed, but the call failed: %v", failed)
 		}
-		q := tool.d.asking([]byte(arguments))
-		if wanted := handler.On(suspend.Signal("x"), suspend.Asking(q)); !handler.IsWait(wanted) {
-			t.Errorf("not a question: %v", wanted)
+		j := &job{ToolCall: ToolCall{Name: "refund", Arguments: json.RawMessage(arguments)}, tool: tool.d}
+		if j.bad() == nil {
+			q, err := j.question()
+			must.No(t, err)
+			if wanted := handler.On(suspend.Signal("x"), suspend.Asking(q)); !handler.IsWait(wanted) {
+				t.Errorf("not a question: %v", wanted)
+			}
 		}
 		a := turn{Message: Message{Calls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}}
 		must.No(t, a.settle(1))

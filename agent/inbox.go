@@ -12,17 +12,40 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// hear takes the messages that have come. What it gets is recorded, so a later run of the handler gets the same.
+// hear takes the messages that have come while the agent works.
 func (r *run) hear(ctx context.Context) error {
-	if r.cfg.Mailbox == "" {
+	if r.cfg.Mailbox == "" || r.cfg.OneByOne {
 		return nil
 	}
+	messages, err := r.drain(ctx)
+	r.says = append(r.says, messages...)
+	return err
+}
+
+// turnTo takes what is to be answered next, when the model has ended: all messages that have come, or one.
+func (r *run) turnTo(ctx context.Context) (err error) {
+	switch {
+	case !r.cfg.OneByOne:
+		return r.hear(ctx)
+	case r.cfg.Conversation: // receive takes one, and the others wait in the mailbox
+		return nil
+	case len(r.queue) == 0:
+		r.queue, err = r.drain(ctx)
+	}
+	if len(r.queue) > 0 {
+		r.says, r.queue = append(r.says, r.queue[0]), r.queue[1:]
+	}
+	return err
+}
+
+// drain takes what is in the mailbox. What it gets is recorded, so a later run of the handler gets the same.
+func (r *run) drain(ctx context.Context) (said []Message, err error) {
 	r.steps++
 	messages, err := r.task.Drain(ctx, r.cfg.Mailbox)
 	for _, m := range messages {
-		r.says = append(r.says, r.blobs.hold(r.said(m)))
+		said = append(said, r.blobs.hold(r.said(m)))
 	}
-	return err
+	return said, err
 }
 
 // receive waits for a message. The run does not go on if none comes in time, or if an operator ends the wait.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
@@ -19,6 +20,9 @@ const (
 	limitChildren = "children"
 	limitDepth    = "depth"
 )
+
+// errUnapproved is why a run ends for which nobody approved a call.
+var errUnapproved = fmt.Errorf("%w: nobody approved it", flowfabric.ErrWaitTimeout)
 
 // LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value,
 // nanoseconds for time. A handler that returns it fails for good, category agent_limit. What is children or depth, and

@@ -83,7 +83,7 @@ func TestTheLastAnswerMayReachALimit(t *testing.T) {
 // Waits do not count as time of the agent.
 func TestWaitsAreNotTime(t *testing.T) {
 	cfg := agent.Config{Model: &script{answers: []agent.Response{wants("refund", `{"cents":1}`), says("end")}},
-		Tools: []agent.Tool{refund(agent.Approval{Within: time.Hour})}, MaxTime: time.Minute}
+		Tools: []agent.Tool{refund(agent.Decision{Ask: true, Within: time.Hour})}, MaxTime: time.Minute}
 	if r := fftest.Run(t, chat, running(cfg), "hello"); r.Err != nil || r.Elapsed < time.Hour {
 		t.Errorf("%v after %v", r.Err, r.Elapsed)
 	}

@@ -87,6 +87,58 @@ func TestConversation(t *testing.T) {
 	})
 }
 
+// Two messages that come while the agent talks get one answer together or, with OneByOne, one each, in their order,
+// wherever the worker dies.
+func TestCrashesOfMessagesThatComeTogether(t *testing.T) {
+	together := []string{"user: hello", `assistant:  search{"text":"a"}`, "tool search c1: about a",
+		"assistant: first", "user anna: one", "user ben: two", "assistant: second"}
+	each := []string{"user: hello", `assistant:  search{"text":"a"}`, "tool search c1: about a", "assistant: first",
+		"user anna: one", "assistant: second", "user ben: two", "assistant: third"}
+	for name, tc := range map[string]struct {
+		cfg  agent.Config
+		want []string
+	}{
+		"together":              {agent.Config{}, together},
+		"conversation together": {agent.Config{Conversation: true, Idle: time.Hour}, together},
+		"each":                  {agent.Config{OneByOne: true}, each},
+		"conversation each":     {agent.Config{OneByOne: true, Conversation: true, Idle: time.Hour}, each},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crashes := fftest.Crashes(t, chat,
+				func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
+					inner := &script{answers: []agent.Response{wants("search", `{"text":"a"}`), says("first"),
+						says("second"), says("third")}}
+					var once sync.Once
+					cfg := tc.cfg
+					cfg.Mailbox, cfg.Tools = "talk", noted(fx)
+					cfg.Model = agent.ModelFunc(func(ctx context.Context, req agent.Request,
+						delta func(agent.Delta) error) (agent.Response, error) {
+						r, err := inner.Generate(ctx, req, delta)
+						if r.Message.Text() == "first" {
+							once.Do(func() {
+								fftest.Tell(ctx, fftest.Send("talk", "one", flowfabric.By("anna")),
+									fftest.Send("talk", "two", flowfabric.By("ben")))
+							})
+						}
+						return r, err
+					})
+					return running(cfg)
+				}, "hello", func(r *fftest.Report[agent.Result]) {
+					if r.Err != nil {
+						t.Errorf("%s: %v", r.Crash, r.Err)
+					}
+					wantTalk(t, r.Result.Messages, tc.want...)
+					if kept := r.Kept("message"); len(kept) != len(tc.want) {
+						t.Errorf("%s: readers see %d messages", r.Crash, len(kept))
+					}
+				})
+			if crashes < 20 {
+				t.Errorf("%d crashes", crashes)
+			}
+		})
+	}
+}
+
 // A conversation that nobody begins, or that an operator ends, is no error.
 func TestConversationsThatEnd(t *testing.T) {
 	silent := func(ctx context.Context, task *handler.Task, _ string) (agent.Result, error) {

@@ -90,6 +90,9 @@ type Message struct {
 	Call   string `json:"call,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
+	// Edited is what a person has changed in the call before it ran, of role ToolRole; nil for nothing. The first part
+	// tells the model.
+	Edited *Edit `json:"edited,omitempty"`
 	// Private is what an adapter needs to get back with this message, for example signed reasoning. Nobody else reads
 	// it.
 	Private json.RawMessage `json:"private,omitempty"`

@@ -106,7 +106,7 @@ func TestBlobs(t *testing.T) {
 	// an approval makes the handler run again, which recalls the first call
 	tool := agent.NewTool("shot", "", func(context.Context, struct{}) ([]agent.Part, error) {
 		return []agent.Part{{Type: agent.PartText, Text: "this:"}, large, small, large}, nil
-	}, agent.NeedsApproval(agent.Approval{}))
+	}, agent.Needs(func(struct{}) agent.Decision { return agent.Decision{Ask: true} }))
 	r := fftest.Run(t, chat, fftest.Answered(
 		func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
 			return agent.Run(ctx, task, agent.Config{Model: model, Tools: []agent.Tool{tool}, Mailbox: "talk",

@@ -33,12 +33,15 @@ type job struct {
 	ToolCall
 	number string      // "1.2": turn and place
 	tool   *definition // nil if there is none of that name
+	denied string      // why it must not run, in words for the model; "" lets it run
 	ask    bool        // people decide
 	bears  bool        // it is to be a child execution
 	child  *offspring  // which is that one
-	denied string      // why it is not made, by the decision of people or for another reason
-	done   outcome
-	err    error
+
+	decision Decision // of the tool
+	edited   *Edit    // what people changed
+	done     outcome
+	err      error
 
 	returned bool // its step
 }
@@ -65,16 +68,19 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 	jobs := make([]*job, len(calls))
 	for i, c := range calls {
 		jobs[i] = r.jobOf(c, i)
+		if err := r.decided(jobs[i]); err != nil {
+			return err
+		}
+		jobs[i].bears = jobs[i].bears && jobs[i].denied == ""
 	}
 	if err := r.work(ctx, which(jobs, func(j *job) bool { return !j.ask && !j.bears })); err != nil {
 		return err
 	}
 	asked := which(jobs, func(j *job) bool { return j.ask })
+	if err := r.approve(ctx, asked); err != nil {
+		return err
+	}
 	for _, j := range asked {
-		var err error
-		if j.denied, err = j.tool.ask(ctx, r.task, r.cfg.prefixed(j.named("approve")), j.Arguments); err != nil {
-			return err
-		}
 		j.bears = j.bears && j.denied == ""
 	}
 	if err := r.work(ctx, which(asked, func(j *job) bool { return !j.bears })); err != nil {
@@ -83,6 +89,10 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 	if err := r.children(ctx, which(jobs, func(j *job) bool { return j.bears })); err != nil {
 		return err
 	}
+	for _, name := range r.allowed {
+		r.always[name] = true
+	}
+	r.allowed = nil
 	for _, j := range jobs {
 		r.tells = append(r.tells, j.done.Message)
 		r.took += j.done.Took
@@ -92,9 +102,7 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 
 func (r *run) jobOf(c ToolCall, place int) *job {
 	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), tool: r.tools[c.Name]}
-	if j.tool != nil && (j.tool.approval != nil || j.tool.child != nil) && j.bad() == nil {
-		j.ask, j.bears = j.tool.approval != nil, j.tool.child != nil
-	}
+	j.bears = j.tool != nil && j.tool.child != nil && j.bad() == nil
 	return j
 }
 
@@ -171,7 +179,7 @@ func (r *run) step(ctx context.Context, j *job) {
 			return outcome{}, err
 		}
 		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
-			Failed: failed}
+			Failed: failed, Edited: j.edited}
 		return outcome{Message: m, Took: took}, nil
 	})
 }
@@ -189,16 +197,21 @@ func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, fa
 	err = errPanicked
 	if j.child != nil {
 		parts, failed, err = r.came(ctx, j)
-		return parts, failed, err
-	}
-	parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
-	if err != nil {
-		if j.tool.endsRun || r.ends(ctx, err) {
+	} else {
+		parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
+		if err != nil && (j.tool.endsRun || r.ends(ctx, err)) {
 			return nil, false, err
 		}
-		return failure(err.Error()), true, nil
+		if err != nil {
+			parts, failed, err = failure(err.Error()), true, nil
+		} else {
+			parts, failed, err = r.found(ctx, j, parts)
+		}
 	}
-	return r.found(ctx, j, parts)
+	if j.edited != nil && err == nil {
+		parts = append([]Part{j.edited.note()}, parts...)
+	}
+	return parts, failed, err
 }
 
 // found makes what a tool has found fit for its step.
@@ -208,9 +221,12 @@ func (r *run) found(ctx context.Context, j *job, found []Part) (parts []Part, fa
 	if err := r.cfg.checkMessage(Message{Parts: parts}); err != nil {
 		return nil, false, handler.Permanent(fmt.Errorf("agent: the result of tool %s: %w", j.tool.spec.Name, err))
 	}
-	if n := size(parts); n > limits.MaxToolResult {
-		return failure(fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n,
-			limits.MaxToolResult)), true, nil
+	most := limits.MaxToolResult
+	if j.edited != nil {
+		most -= 2 * encodedText(string(j.edited.Arguments)) // what ran is in the step, too, twice
+	}
+	if n := size(parts); n > most {
+		return failure(fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, most)), true, nil
 	}
 	for _, d := range data {
 		if len(d) > blob.MaxSize {

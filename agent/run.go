@@ -37,6 +37,10 @@ type run struct {
 	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
 	made  int           // calls of this run for children
+	queue []Message     // of the user, that have their turn later, see Config.OneByOne
+
+	always  map[string]bool // tools that nobody is asked about any more
+	allowed []string        // those that are to be among them once the turn is over
 }
 
 // Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it
@@ -93,7 +97,8 @@ func work(ctx context.Context, t *handler.Task, cfg Config, f *form) (Result, er
 }
 
 func newRun(t *handler.Task, cfg Config) *run {
-	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, spans: newSpans(t, cfg), seen: shown(t, cfg.Messages),
+	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, always: map[string]bool{},
+		spans: newSpans(t, cfg), seen: shown(t, cfg.Messages),
 		blobs: shelf{cfg.Blobs, map[string][]byte{}}}
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
@@ -162,7 +167,7 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	if r.cfg.Mailbox == "" {
 		return false, nil
 	}
-	if err := r.hear(ctx); err != nil || len(r.says) > 0 {
+	if err := r.turnTo(ctx); err != nil || len(r.says) > 0 {
 		return true, err
 	}
 	if !r.cfg.Conversation {

@@ -82,7 +82,7 @@ func TestSpans(t *testing.T) {
 	answers[0].Usage = agent.Usage{Input: 5, Output: 6, CacheRead: 1, CacheWrite: 2, Reasoning: 3}
 	r := &traces{}
 	cfg := agent.Config{Model: described{&script{answers: answers}},
-		Tools: []agent.Tool{search(nil), refund(agent.Approval{})}, Tracer: r, MaxOutput: 99}
+		Tools: []agent.Tool{search(nil), refund(agent.Decision{Ask: true})}, Tracer: r, MaxOutput: 99}
 	report := fftest.Run(t, chat, fftest.Answered(running(cfg),
 		fftest.Approve("approve 1.2 refund", suspend.Answer{Choice: "approve"})), "hidden")
 	if report.Err != nil {

@@ -31,9 +31,8 @@ type definition struct {
 	spec     ToolSpec
 	check    func(arguments []byte) error
 	call     func(ctx context.Context, arguments []byte) ([]Part, error)
-	approval *Approval
-	question func(arguments []byte) string
-	asks     reflect.Type // what question is about
+	decide   func(arguments []byte) (Decision, error) // nil: every call runs
+	asks     reflect.Type                             // what decide is about
 	endsRun  bool
 	suspends bool
 	// child adds the child of a call to a set, instead of call; starts are its options.
@@ -114,7 +113,9 @@ func define[In any](d *definition, noFunc bool) error {
 	case in.Kind() != reflect.Struct && in.Kind() != reflect.Map:
 		return fmt.Errorf("the arguments are a %v, want a struct or a map with string keys", in)
 	case d.asks != nil && d.asks != in:
-		return fmt.Errorf("the option Question is about a %v, want one about a %v", d.asks, in)
+		return fmt.Errorf("the option Needs is about a %v, want one about a %v", d.asks, in)
+	case d.asks != nil && d.decide == nil:
+		return errors.New("the function of the option Needs is nil")
 	}
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -140,12 +141,12 @@ func settle[In any](d *definition, schema *jsonschema.Schema) error {
 	if d.child == nil && len(d.starts) > 0 {
 		return errors.New("the option ChildOptions is for Child")
 	}
-	return d.approval.validate()
+	return nil
 }
 
 // ToolOf makes a tool of a function whose arguments no Go type describes, for example one that another process offers:
 // spec.Schema, of an object, says what they are. fn gets them as the model wrote them, after they were checked. The
-// rules of [NewTool] hold. The option [Question] is refused for any type but json.RawMessage.
+// rules of [NewTool] hold. The option [Needs] is refused for any type but json.RawMessage.
 func ToolOf(spec ToolSpec, fn func(ctx context.Context, arguments json.RawMessage) ([]Part, error),
 	opts ...ToolOption) Tool {
 	d := &definition{spec: spec}
@@ -159,7 +160,9 @@ func ToolOf(spec ToolSpec, fn func(ctx context.Context, arguments json.RawMessag
 	case fn == nil:
 		d.bad = errors.New("the function is nil")
 	case d.asks != nil && d.asks != in:
-		d.bad = fmt.Errorf("the option Question is about a %v, want one about a %v", d.asks, in)
+		d.bad = fmt.Errorf("the option Needs is about a %v, want one about a %v", d.asks, in)
+	case d.asks != nil && d.decide == nil:
+		d.bad = errors.New("the function of the option Needs is nil")
 	case spec.Schema == nil || spec.Schema.Type != "object":
 		d.bad = errors.New("the schema is not of an object")
 	default:
@@ -221,8 +224,9 @@ type Call struct {
 	Execution flowfabric.ExecutionID
 	Step      string // under which the result is recorded
 	ID        string // that the model gave the call
-	// Key is the same whenever this call is repeated, with these arguments, and for no other call: an idempotency key
-	// for systems outside, 36 bytes. A replay of the execution that makes the same call again has the same key.
+	// Key is the same whenever this call is repeated, with the arguments that run, and for no other call: an
+	// idempotency key for systems outside, 36 bytes. A replay of the execution that makes the same call again has the
+	// same key.
 	Key string
 	// Task is the handler's, for example to spend. Steps and waits are for tools with [MaySuspend] only.
 	Task *handler.Task

@@ -105,7 +105,7 @@ func TestReadTranscript(t *testing.T) {
 				says("end")}}
 			w := fftest.New(t, runtime.Config{},
 				handler.Bind(def, running(agent.Config{Name: name, Model: model,
-					Tools: []agent.Tool{search(nil), refund(agent.Approval{})}})))
+					Tools: []agent.Tool{search(nil), refund(agent.Decision{Ask: true})}})))
 			x := fftest.Submit(w, def, "hello")
 			x.AwaitSuspension()
 			read := func() agent.Result {

@@ -195,7 +195,7 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 // settle makes an answer what a later run will read back, and refuses one that is none.
 func (a *turn) settle(number int) error {
 	m := &a.Message
-	m.Role, m.From, m.Call, m.Tool, m.Failed = Assistant, "", "", "", false
+	m.Role, m.From, m.Call, m.Tool, m.Failed, m.Edited = Assistant, "", "", "", false, nil
 	if err := checkParts(m.Parts); err != nil {
 		return handler.Category(categoryProtocol, fmt.Errorf("the answer: %w", err))
 	}

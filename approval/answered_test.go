@@ -243,6 +243,10 @@ func TestTextsAreComplete(t *testing.T) {
 	}
 	see(get.to(with(&clerk{d, token, suspend.Asked{Answer: stored("approve", "", suspend.Answer{Choice: "approve",
 		Comment: "c", By: "b"})}})))
+	asks := with(&clerk{d, token, suspend.Asked{Open: true, Question: &suspend.Question{Title: "?",
+		Arguments: []byte(`{}`)}}})
+	see(get.to(asks))
+	see(postForm(asks, form("choice", "approve", "arguments", "{"), "text/html"))
 	for _, err := range []error{nil, ErrSignIn, errors.New("no")} {
 		see(get.to(New(Config{Deliver: d, Logger: quiet, Texts: texts,
 			By: func(*http.Request) (string, error) { return "Zoë", err }})))

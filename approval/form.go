@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -60,7 +62,11 @@ func (x *exchange) actForm(body []byte) *reply {
 	if err := s.Validate(); err != nil {
 		return x.failed(t, err)
 	}
-	return x.decide(t, p, s)
+	if a = x.decide(t, p, s); a.status == http.StatusBadRequest && answer.Arguments != nil { // they do not fit
+		a.page = x.form(p, t)
+		a.page.Problem, a.page.Answer = a.body.Message, answer
+	}
+	return a
 }
 
 // decide delivers a decision and says which one stands.
@@ -100,7 +106,7 @@ type problem func(Texts) string
 
 // readAnswer reads the fields of the form. What is wrong with its texts is for Answer.problem to say.
 func readAnswer(fields url.Values, p page) (a suspend.Answer, wrong problem) {
-	for _, name := range []string{"choice", "comment", "by"} {
+	for _, name := range []string{"choice", "comment", "by", "arguments"} {
 		if len(fields[name]) > 1 {
 			return a, func(Texts) string { return "The form has the field " + name + " twice." }
 		}
@@ -113,7 +119,22 @@ func readAnswer(fields url.Values, p page) (a suspend.Answer, wrong problem) {
 	if !p.offers(a.Choice) {
 		return a, func(t Texts) string { return t.ChooseOne }
 	}
+	if changed := []byte(text("arguments")); len(changed) > 0 && !bytes.Equal(changed, p.details()) {
+		a.Arguments = changed
+	}
+	if a.Arguments != nil && !json.Valid(a.Arguments) {
+		return a, func(t Texts) string { return t.NoDetails }
+	}
 	return a, nil
+}
+
+// details are the arguments that an answer may change, for people; nil for none.
+func (p page) details() []byte {
+	var b bytes.Buffer
+	if p.Arguments == nil || json.Indent(&b, p.Arguments, "", "  ") != nil {
+		return nil
+	}
+	return b.Bytes()
 }
 
 // textProblem says what is wrong with the texts of an answer, nil for nothing.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -551,7 +552,7 @@ func TestFormPosts(t *testing.T) {
 	s := d.sent[0]
 	var answer suspend.Answer
 	if err := json.Unmarshal(s.Payload, &answer); err != nil ||
-		answer != (suspend.Answer{Choice: "approve", Comment: "looks\ngood \uFFFD", By: "Anna"}) {
+		!reflect.DeepEqual(answer, suspend.Answer{Choice: "approve", Comment: "looks\ngood \uFFFD", By: "Anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" ||

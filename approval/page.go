@@ -27,6 +27,14 @@ func (x *exchange) form(p page, t suspend.Token) *view {
 	return &view{T: x.texts, page: p, Name: x.name, Token: t.Reveal(), Nonce: newNonce()}
 }
 
+// Details are the arguments in the form, as they were typed before.
+func (v view) Details() string {
+	if v.Answer.Arguments != nil {
+		return string(v.Answer.Arguments)
+	}
+	return string(v.details())
+}
+
 // As names who answers.
 func (v view) As() string { return strings.ReplaceAll(v.T.AnsweringAs, "{name}", v.Name) }
 
@@ -98,6 +106,10 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <button type="submit" disabled hidden></button>
 <input type="hidden" name="token" value="{{.Token}}">
 <input type="hidden" name="nonce" value="{{.Nonce}}">
+{{- with .Details}}
+<label for="arguments">{{$.T.Details}}</label>
+<textarea id="arguments" name="arguments" spellcheck="false" maxlength="16384">{{.}}</textarea>
+{{- end}}
 <label for="comment">{{.T.Comment}} <span>{{.T.Optional}}</span></label>
 <textarea id="comment" name="comment" maxlength="2000">{{.Answer.Comment}}</textarea>
 {{- if .Name}}

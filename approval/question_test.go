@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -59,5 +60,34 @@ func TestPageShowsTheStoredQuestion(t *testing.T) {
 			return suspend.Question{Title: "Own"}
 		}})); !strings.Contains(page.body, "Own") {
 		t.Errorf("%s", page.body)
+	}
+}
+
+// The page shows what an answer may change, and sends it only if it was changed. What does not fit is told on the page,
+// with what was typed.
+func TestPageTakesChangedArguments(t *testing.T) {
+	token := aToken(t)
+	a := &asker{&desk{}, token, suspend.Question{Title: "Pay?", Arguments: []byte(`{"cents":5}`),
+		Choices: []suspend.Choice{{Name: "approve"}, {Name: "reject"}}}}
+	h := New(Config{Deliver: a, Logger: quiet})
+	page := request{method: "GET", target: Link("/", token)}.to(h)
+	if !strings.Contains(page.body, `name="arguments"`) || !strings.Contains(page.body, "&#34;cents&#34;: 5") {
+		t.Errorf("%s", page.body)
+	}
+	for typed, want := range map[string]string{
+		"{\r\n  \"cents\": 5\r\n}": `{"choice":"approve"}`,
+		"":                         `{"choice":"approve"}`,
+		`{"cents":4}`:              `{"choice":"approve","arguments":{"cents":4}}`,
+	} {
+		r := postForm(h, url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "arguments": {typed}},
+			"text/html")
+		if sent := a.sent[len(a.sent)-1]; r.Code != http.StatusOK || string(sent.Payload) != want {
+			t.Errorf("%q: %d %s", typed, r.Code, sent.Payload)
+		}
+	}
+	if r := postForm(h, url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "arguments": {"{cents"}},
+		"text/html"); r.Code != http.StatusBadRequest || !strings.Contains(r.body, "not JSON") ||
+		!strings.Contains(r.body, ">{cents<") {
+		t.Errorf("%d %s", r.Code, r.body)
 	}
 }

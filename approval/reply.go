@@ -33,7 +33,10 @@ type jsonReply struct {
 	Title   string         `json:"title,omitempty"`
 	Text    string         `json:"text,omitempty"`
 	Choices []jsonChoice   `json:"choices,omitempty"`
-	Answer  *jsonAnswer    `json:"answer,omitempty"` // that stands
+	// that an answer may change, and the JSON Schema of what they may become
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Schema    json.RawMessage `json:"schema,omitempty"`
+	Answer    *jsonAnswer     `json:"answer,omitempty"` // that stands
 }
 
 type jsonChoice struct {
@@ -125,7 +128,7 @@ func (x *exchange) question(p page, t suspend.Token) *reply {
 
 // json is a page for programs.
 func (p page) json(status string) jsonReply {
-	body := jsonReply{Status: status, Title: p.Title, Text: p.Text}
+	body := jsonReply{Status: status, Title: p.Title, Text: p.Text, Arguments: p.Arguments, Schema: p.Schema}
 	for _, c := range p.Choices {
 		body.Choices = append(body.Choices, jsonChoice{c.Name, p.label(c.Name)})
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 		t.Errorf("a double click: %d %s", status, again)
 	}
 	answer, err := x.Result(d.ctx)
-	if err != nil || answer != (suspend.Answer{Choice: "approve", Comment: "ship it", By: "Anna"}) {
+	if err != nil || !reflect.DeepEqual(answer, suspend.Answer{Choice: "approve", Comment: "ship it", By: "Anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	fields.Set("choice", "reject") // after the end, too
@@ -263,7 +264,8 @@ func TestAPostThatIsRefusedUsesNothingUp(t *testing.T) {
 		"payload": suspend.Answer{Choice: "approve", By: "anna"}}); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
-	if answer, err := x.Result(d.ctx); err != nil || answer != (suspend.Answer{Choice: "approve", By: "anna"}) {
+	if answer, err := x.Result(d.ctx); err != nil ||
+		!reflect.DeepEqual(answer, suspend.Answer{Choice: "approve", By: "anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }

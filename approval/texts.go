@@ -19,6 +19,7 @@ type Texts struct {
 	Title       string // of a page without one: Your answer is needed
 	Approve     string // the label of the default choice approve: Approve
 	Reject      string // and of reject: Reject
+	Details     string // labels the field with what an answer may change: Details, which you may change
 	Comment     string // labels a field: Comment
 	Name        string // labels a field: Your name
 	Optional    string // stands behind both: (optional)
@@ -46,6 +47,7 @@ type Texts struct {
 
 	ChooseOne      string // Please choose one of the answers.
 	CommentTooLong string // The comment is too long: it has {bytes} bytes, at most 8192 are possible.
+	NoDetails      string // The details are not JSON.
 	NameTooLong    string // The name must be a single line of at most 256 bytes.
 
 	BadLink string // a heading: This link does not work
@@ -72,6 +74,7 @@ type Texts struct {
 var english = Texts{
 	Lang: "en", Dir: "ltr",
 	Title: "Your answer is needed", Approve: "Approve", Reject: "Reject", Comment: "Comment", Name: "Your name",
+	Details: "Details, which you may change", NoDetails: "The details are not JSON.",
 	Optional: "(optional)", YourAnswer: "Your answer", AnsweringAs: "You answer as {name}.",
 	ThankYou: "Thank you", Recorded: "Your answer “{answer}” was recorded.", SignalSent: "The signal was delivered.",
 	Answered: "This was answered. The answer stands.", Decision: "Answer", DecidedBy: "By", DecidedAt: "At",

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/edit"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
@@ -97,7 +98,8 @@ func SignalDetails(d suspend.SentSignal) SignalOption {
 // gave, or suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too,
 // as bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
 // (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect. Where
-// a question is asked (handler.Task.Ask), one that is no choice is refused. An answer, whose payload is a
+// a question is asked (handler.Task.Ask), one that is no choice is refused, and so are changed arguments
+// (suspend.Answer) that it does not take: the error names the field. An answer, whose payload is a
 // suspend.Answer or another object with the choice that the signal is named after, is in the audit trail if it counts.
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it a
@@ -166,6 +168,12 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 		if chosen(s.Payload) == s.Name { // what a person decides, by whatever link or door; other signals are work
 			ctx = link.Act{By: s.Source}.Execution(ctx, "answer", id, waitpoint.String(), s.Name)
 		}
+		if err = c.fits(s, func() (*suspend.Question, error) {
+			asked, err := c.store.ReadQuestion(ctx, id, waitpoint, digest)
+			return asked.Question, err
+		}); err != nil {
+			break
+		}
 		var d suspend.Delivered
 		if d, err = c.store.DeliverSignal(ctx, id, waitpoint, digest, s); err == nil {
 			return d, nil
@@ -210,6 +218,9 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 	if err := c.admit("approve", id); err != nil {
 		return suspend.Delivered{}, err
 	}
+	if err := c.fits(s, func() (*suspend.Question, error) { return c.questionOf(ctx, id, waitpoint) }); err != nil {
+		return suspend.Delivered{}, link.Signalled("approve", id, err)
+	}
 	ctx, span := c.tracer.Signal(ctx, "approve", tracing.Work{Execution: id})
 	if span != nil {
 		s.Trace = tracing.Traceparent(ctx)
@@ -221,6 +232,39 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 	}
 	span.Ended(err)
 	return d, err
+}
+
+// fits refuses an answer that changes arguments to what its question does not take, before it is sent. What the
+// execution waits for may be another question by then; whoever uses the arguments checks them again.
+func (c *Client) fits(s suspend.SentSignal, read func() (*suspend.Question, error)) error {
+	arguments, ok := edit.In(s)
+	if !ok {
+		return nil
+	}
+	q, err := read()
+	if err != nil || q == nil {
+		return err
+	}
+	return edit.Check(*q, arguments)
+}
+
+// questionOf is what the open waitpoint of an id or a key asks; nil for nothing.
+func (c *Client) questionOf(ctx context.Context, id flowfabric.ExecutionID,
+	waitpoint string) (*suspend.Question, error) {
+	r, err := c.store.ReadSuspension(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range r.Waitpoints {
+		switch {
+		case !w.Open() || w.Suspension != r.ID || w.Key != waitpoint && w.ID.String() != waitpoint:
+		case w.Question != nil:
+			return w.Question, nil
+		default:
+			return r.Question, nil
+		}
+	}
+	return nil, nil
 }
 
 // newSignal makes what Signal and Approve send.

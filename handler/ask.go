@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
@@ -51,13 +55,161 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 	if len(r.Signals) == 0 {
 		return suspend.Answer{}, fmt.Errorf("ask %s: %w%s", name, flowfabric.ErrNoSignal, who(r))
 	}
-	s := r.Signals[0]
-	answer, err = suspend.Decode[suspend.Answer](s)
+	return answerOf(r.Signals[0]), nil
+}
+
+// AskAll asks several questions at once, 1..64 of them, and returns when each is answered or its time is over, with the
+// answers in their order: Answer.Cause says which it was. Each question has a Key, the waitpoint that takes its
+// answers, and may have a time limit of its own, Within; that of one ends no other. They are answered in any order, as
+// those of [Task.Ask] are. A question that was answered takes no other answer: who comes later is told that it is
+// closed.
+//
+// Up to 16 questions, of at most 64 KiB as JSON, are open at once, in one suspension called name; what is left follows
+// in others, called name and a number from 2. An operator who resumes the execution ends those that are open, and what
+// was answered before counts. What was answered is kept by key: a later version of the handler that asks more asks only
+// that.
+//
+// Errors: those of [Await], but for ErrNoSignal and ErrWaitTimeout; flowfabric.ErrInvalidInput for no questions or more
+// than 64, and for one that is out of bounds, has no key, or that of another.
+func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Question) (answers []suspend.Answer,
+	err error) {
+	defer func() { err = denied.Last(err) }()
+	all, err := checkAll(questions)
 	if err != nil {
-		answer = suspend.Answer{} // the name of the signal says what was chosen
+		return nil, fmt.Errorf("ask %s: %w", name, err)
 	}
-	answer.Choice, answer.By = s.Name, cmp.Or(answer.By, s.Source)
-	return answer, nil
+	answers = make([]suspend.Answer, len(questions))
+	for n := 1; ; n++ {
+		open := all.open(answers)
+		if len(open) == 0 {
+			return answers, nil
+		}
+		wait := name
+		if n > 1 {
+			wait += " " + strconv.Itoa(n)
+		}
+		r, err := t.ownWaits().Ask(ctx, wait)
+		switch {
+		case err != nil:
+			return nil, err
+		case r != nil:
+			if err := t.answered(*r, questions, open, answers); err != nil {
+				return nil, fmt.Errorf("ask %s: %w", wait, err)
+			}
+			continue
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		w, err := all.wanted(wait, open)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s: %w", wait, err)
+		}
+		t.ownWaits().Want(wait)
+		return nil, w
+	}
+}
+
+// askings are questions with their default choices, and how many bytes each is as JSON.
+type askings struct {
+	questions []suspend.Question
+	sizes     []int
+}
+
+func checkAll(questions []suspend.Question) (all askings, err error) {
+	if len(questions) == 0 || len(questions) > limits.MaxAsked {
+		return all, fmt.Errorf("%w: %d questions, want 1..%d", flowfabric.ErrInvalidInput, len(questions),
+			limits.MaxAsked)
+	}
+	keys := map[string]bool{}
+	for i, q := range questions {
+		q, text, err := encodeQuestion(q)
+		switch {
+		case err != nil:
+		case q.Key == "" || keys[q.Key]:
+			err = fmt.Errorf("%w: the key %q is empty or comes twice", flowfabric.ErrInvalidInput, q.Key)
+		case q.Within < 0 || q.Within > limits.MaxDelay:
+			err = fmt.Errorf("%w: Within is %v, want 1ms to ten years, or 0 for ever", flowfabric.ErrInvalidInput,
+				q.Within)
+		default:
+			_, _, err = suspend.Signal(q.Key).Compile()
+		}
+		if err != nil {
+			return all, fmt.Errorf("question %d: %w", i, err)
+		}
+		keys[q.Key] = true
+		all.questions, all.sizes = append(all.questions, q), append(all.sizes, len(text)+len(q.Key))
+	}
+	return all, nil
+}
+
+// open are the places of those that are asked next.
+func (a askings) open(answers []suspend.Answer) (open []int) {
+	size := 0
+	for i, answer := range answers {
+		if answer.Cause != "" {
+			continue
+		}
+		if size += a.sizes[i]; len(open) == limits.MaxBoundWaitpoints || size > limits.MaxQuestions {
+			break
+		}
+		open = append(open, i)
+	}
+	return open
+}
+
+// wanted is the wait for the answers to the questions at these places.
+func (a askings) wanted(name string, open []int) (*waitwords.Wanted, error) {
+	var parts []suspend.Condition
+	byKey, lives := map[string]suspend.Question{}, map[string]time.Duration{}
+	for _, i := range open {
+		q := a.questions[i]
+		parts = append(parts, waits.Answered(q, q.Key))
+		byKey[q.Key] = q
+		if q.Within > 0 {
+			lives[q.Key] = max(q.Within, time.Millisecond)
+		}
+	}
+	w, err := waitOptionsOf([]suspend.Option{suspend.Because(suspend.ReasonApproval)}).wanted(name,
+		suspend.AllOf(parts...))
+	if err != nil {
+		return nil, err
+	}
+	w.Several, w.Lives = true, lives
+	w.Question, err = engine.Questions(byKey)
+	return w, err
+}
+
+// answered puts what a wait was answered into answers; open are the places of the questions that it would ask now.
+func (t *Task) answered(r suspend.Result, questions []suspend.Question, open []int, answers []suspend.Answer) error {
+	for _, s := range r.Signals {
+		i := slices.IndexFunc(questions, func(q suspend.Question) bool { return q.Key == s.WaitpointKey })
+		switch {
+		case i < 0 || answers[i].Cause != "":
+		case s.Effect == waitwords.EffectTimeout:
+			answers[i].Cause = suspend.CauseTimeout
+		default:
+			if err := t.readable(s.Payload); err != nil {
+				return fmt.Errorf("signal %s: %w", s.Name, err)
+			}
+			answers[i] = answerOf(s)
+		}
+	}
+	for _, i := range open {
+		if r.Cause == suspend.CauseOperator && answers[i].Cause == "" {
+			answers[i] = suspend.Answer{By: r.By, Comment: r.Reason, Cause: r.Cause}
+		}
+	}
+	return nil
+}
+
+// answerOf is the answer in a signal. Its name says what was chosen.
+func answerOf(s suspend.StoredSignal) suspend.Answer {
+	answer, err := suspend.Decode[suspend.Answer](s)
+	if err != nil {
+		answer = suspend.Answer{}
+	}
+	answer.Choice, answer.By, answer.Cause = s.Name, cmp.Or(answer.By, s.Source), suspend.CauseSignal
+	return answer
 }
 
 // encodeQuestion checks a question and returns it with its default choices, and as it is stored.
@@ -94,7 +246,8 @@ func checkQuestion(q suspend.Question) error {
 	}
 	err := errors.Join(checkLine("title of the question", q.Title, limits.MaxQuestionTitle),
 		checkLine("assignee of the question", q.Assignee, limits.MaxAssignee), checkLine("text of the question",
-			strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(q.Text), limits.MaxQuestionText))
+			strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(q.Text), limits.MaxQuestionText),
+		checkEditable(q))
 	names := map[string]bool{}
 	for _, c := range q.Choices {
 		err = errors.Join(err, waitwords.CheckSignalName(c.Name), checkLine("name of a choice", c.Name,
@@ -107,6 +260,16 @@ func checkQuestion(q suspend.Question) error {
 		names[c.Name] = true
 	}
 	return err
+}
+
+// checkEditable accepts objects as arguments and schema.
+func checkEditable(q suspend.Question) error {
+	for what, text := range map[string]json.RawMessage{"arguments": q.Arguments, "schema": q.Schema} {
+		if text = bytes.TrimSpace(text); text != nil && (!json.Valid(text) || text[0] != '{') {
+			return fmt.Errorf("%w: the %s of the question are no object of JSON", flowfabric.ErrInvalidInput, what)
+		}
+	}
+	return nil
 }
 
 // checkLine accepts one line of text that survives JSON.

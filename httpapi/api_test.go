@@ -164,6 +164,14 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 				}
 				return answer, t.Frame(ctx, "token", "final")
 			}),
+		handler.Bind(handler.Define[json.RawMessage, []suspend.Answer]("decides several"),
+			func(ctx context.Context, t *handler.Task, _ json.RawMessage) ([]suspend.Answer, error) {
+				return t.AskAll(ctx, "all", []suspend.Question{{Key: "pay", Title: "Pay?", Assignee: "ops",
+					Arguments: json.RawMessage(`{"cents":5}`), Within: time.Hour,
+					Schema: json.RawMessage(`{"type":"object","required":["cents"],
+						"properties":{"cents":{"type":"integer"}}}`)},
+					{Key: "ship", Title: "Ship it?", Assignee: "ops"}})
+			}),
 		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"),
 			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
 				return t.Ask(ctx, "ship",

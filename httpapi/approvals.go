@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,13 +73,21 @@ func (c *call) wait() error {
 	return c.answerJSON(http.StatusOK, x)
 }
 
-// chosen says where the mistake is in an answer that is none of the choices of its question.
+// chosen says where the mistake is in an answer that is none of the choices of its question, or changes arguments to
+// what it does not take.
 func chosen(err error) error {
 	refusal, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !strings.Contains(denied.Slot(refusal, 0), "no choice of the question") {
+	if !ok {
 		return err
 	}
-	return invalid("/payload/choice", "%s", denied.Slot(refusal, 0))
+	why := denied.Slot(refusal, 0)
+	if changed, ok := strings.CutPrefix(why, "arguments: "); ok {
+		return invalid("/payload/arguments", "%s", changed)
+	}
+	if !strings.Contains(why, "no choice of the question") {
+		return err
+	}
+	return invalid("/payload/choice", "%s", why)
 }
 
 // waitpointOf is the waitpoint of an id or a key that counts: of several with the key the open one, else the one that
@@ -103,16 +112,18 @@ func (c *call) answered(id flowfabric.ExecutionID, which string, err error) erro
 	}
 	r, failed := c.h.client.Execution(id).Suspension(c.ctx())
 	w := waitpointOf(r, which)
-	if failed != nil || w.ClosedAt.IsZero() || w.CloseReason != "resumed" && w.CloseReason != "resumed_by_operator" {
+	if failed != nil || w.ClosedAt.IsZero() ||
+		!slices.Contains([]string{"resumed", "resumed_by_operator", "answered"}, w.CloseReason) {
 		return err
 	}
 	detail, by := "the waitpoint was answered at "+w.ClosedAt.UTC().Format(time.RFC3339), ""
-	if w.Suspension == r.ID {
+	if w.Suspension == r.ID && w.CloseReason != "answered" {
 		by = r.By
 	}
 	if list, _, failed := c.h.conn.Engine.ReadSignals(c.ctx(), id, w.ID, 0); by == "" && failed == nil {
 		for _, s := range list {
-			if s.Effect == waitwords.EffectSatisfied {
+			if s.Effect == waitwords.EffectSatisfied ||
+				w.CloseReason == "answered" && s.Effect == waitwords.EffectAppended {
 				by = s.Source
 			}
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,73 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 	}
 	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":{"choice":"go"}}`, 200)
 	a.until(path, "completed")
+}
+
+// Several questions of one execution are entries of their own, each is answered on its own, and changed arguments that
+// do not fit are refused at every door, with the place.
+func TestSeveralQuestions(t *testing.T) {
+	a := newAPI(t)
+	path := a.submit(`{"kind":"decides several"}`)
+	a.until(path, "suspended")
+	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=ops", "", 200))
+	var asked []string
+	for _, x := range page.Items {
+		if len(x.Waitpoints) != 1 || x.Question == nil || (x.TimeoutAt.IsZero()) != (x.Question.Title == "Ship it?") {
+			t.Fatalf("%+v", x)
+		}
+		asked = append(asked, x.Waitpoints[0].Key+": "+x.Question.Title)
+	}
+	slices.Sort(asked)
+	if !slices.Equal(asked, []string{"pay: Pay?", "ship: Ship it?"}) {
+		t.Errorf("%q", asked)
+	}
+	wait := into[admin.Approval](t, a.as("viewer", "GET", path+"/wait", "", 200))
+	if len(wait.Waitpoints) != 2 || wait.Waitpoints[0].Question == nil || wait.Waitpoints[1].Question == nil {
+		t.Errorf("%+v", wait)
+	}
+	if why := string(a.as("viewer", "GET", path+"/why", "", 200).body); !strings.Contains(why, `asks \"Pay?\"`) ||
+		!strings.Contains(why, `asks \"Ship it?\"`) ||
+		!strings.Contains(why, "the others stay open") {
+		t.Errorf("%s", why)
+	}
+	id, err := flowfabric.ParseExecutionID(path[len("/v1/executions/"):])
+	must.No(t, err)
+	record, err := a.client.Execution(id).Suspension(t.Context())
+	must.No(t, err)
+	pay := record.Waitpoints[slices.IndexFunc(record.Waitpoints,
+		func(w suspend.Waitpoint) bool { return w.Key == "pay" })]
+	token, err := admin.New(a.client).ReissueToken(t.Context(), id, pay.ID, flowfabric.By("test"))
+	must.No(t, err)
+	for _, bad := range []string{`{"cents":"all"}`, `{}`, `[1]`, `"{"`, `{"cents":1.5}`,
+		`{"cents":1,"x":"` + strings.Repeat("x", 17<<10) + `"}`} {
+		payload := `"payload":{"choice":"approve","arguments":` + bad + `}}`
+		for door, body := range map[string]string{path + "/waitpoints/pay:answer": `{` + payload,
+			"/v1/signals": `{"token":"` + token.Reveal() + `",` + payload} {
+			if p := into[problem](t, a.as("operator", "POST", door, body, 400)); p.Field != "/payload/arguments" {
+				t.Errorf("%s %.40s: %+v", door, bad, p)
+			}
+		}
+	}
+	a.as("operator", "POST", path+"/waitpoints/pay:answer", `{"payload":{"choice":"approve","arguments":{"cents":"`+
+		strings.Repeat("x", 2<<20)+`"}}}`, 413)
+	a.as("operator", "POST", path+"/waitpoints/ship:answer", `{"payload":{"choice":"approve","arguments":{"a":1}}}`,
+		400)
+	a.as("operator", "POST", path+"/waitpoints/pay:answer", `{"payload":{"choice":"approve","arguments":{"cents":4}}}`,
+		200)
+	if p := into[problem](t, a.as("admin", "POST", path+"/waitpoints/pay:answer", `{"payload":{"choice":"reject"}}`,
+		409)); p.Code != "waitpoint_closed" || !strings.HasSuffix(p.Detail, " by the-operator") {
+		t.Errorf("%+v", p)
+	}
+	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=ops", "", 200)); len(
+		page.Items) != 1 || page.Items[0].Question.Title != "Ship it?" {
+		t.Errorf("%+v", page)
+	}
+	a.as("operator", "POST", path+"/waitpoints/ship:answer", `{"payload":{"choice":"reject"}}`, 200)
+	a.until(path, "completed")
+	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(*r.Output) !=
+		`[{"choice":"approve","by":"the-operator","arguments":{"cents":4}},{"choice":"reject","by":"the-operator"}]` {
+		t.Errorf("%s", *r.Output)
+	}
 }
 
 // A worker over HTTP asks a question, of whom a person chooses an answer.

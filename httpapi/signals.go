@@ -19,7 +19,7 @@ func (c *call) waitpoints(id flowfabric.ExecutionID) (waitpointList, error) {
 // reply is an answer to a waitpoint.
 type reply struct {
 	suspend.SentSignal `for:"reply"`
-	Payload            json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
+	Payload            json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment, by, and arguments, if those of the question are changed"`
 }
 
 func (b *reply) value() json.RawMessage { return value(b.Payload) }

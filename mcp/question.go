@@ -118,7 +118,7 @@ func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	for _, w := range r.Waitpoints {
 		if w.Open() && w.Suspension == r.ID && w.Matched == 0 {
 			key := w.ID.String()
-			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question,
+			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: cmp.Or(w.Question, r.Question),
 				form: k.form(w.Key, "an answer")}
 		}
 	}
@@ -162,11 +162,17 @@ func (a asked) request() *sdk.ElicitParams {
 		labels = append(labels, cmp.Or(c.Label, c.Name))
 	}
 	choice.Extra = map[string]any{"enumNames": labels}
-	return &sdk.ElicitParams{Mode: "form", Message: message,
-		RequestedSchema: &jsonschema.Schema{Type: "object", Required: []string{"choice"},
-			PropertyOrder: []string{"choice", "comment"},
-			Properties: map[string]*jsonschema.Schema{"choice": choice,
-				"comment": {Type: "string", Title: "Comment"}}}}
+	form := &jsonschema.Schema{Type: "object", Required: []string{"choice"},
+		PropertyOrder: []string{"choice", "comment"},
+		Properties: map[string]*jsonschema.Schema{"choice": choice,
+			"comment": {Type: "string", Title: "Comment"}}}
+	if a.question.Arguments != nil {
+		was, _ := json.Marshal(string(a.question.Arguments)) // texts always encode
+		form.PropertyOrder = append(form.PropertyOrder, "arguments")
+		form.Properties["arguments"] = &jsonschema.Schema{Type: "string", Title: "Arguments",
+			Description: "JSON, which you may change", Default: was}
+	}
+	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: form}
 }
 
 // delivery is an answer that was judged.
@@ -213,8 +219,25 @@ func (a asked) judge(answer *sdk.ElicitResult, by string) (d delivery, ok bool, 
 	if !slices.Contains(names, choice) {
 		return d, false, fmt.Errorf("choice is %.64q, want one of %q", choice, names)
 	}
-	d.signal, d.payload = choice, suspend.Answer{Choice: choice, Comment: comment, By: by}
+	changed, err := a.changed(answer.Content["arguments"])
+	if err != nil {
+		return d, false, err
+	}
+	d.signal = choice
+	d.payload = suspend.Answer{Choice: choice, Comment: comment, By: by, Arguments: changed}
 	return d, true, nil
+}
+
+// changed are the arguments of the question as the form has them; nil if they are as they were.
+func (a asked) changed(typed any) (json.RawMessage, error) {
+	text, _ := typed.(string)
+	if text == "" || text == string(a.question.Arguments) {
+		return nil, nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, errors.New("arguments are no JSON")
+	}
+	return json.RawMessage(text), nil
 }
 
 func (a ask) valid(content map[string]any) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // asksUser is a client whose user answers with this.
@@ -458,4 +459,37 @@ func (w *wire) reaches(t *testing.T, id, status string) (task map[string]any) {
 	t.Helper()
 	w.e.until(t, status, func() bool { task = w.get(t, id); return task["status"] == status })
 	return task
+}
+
+// Several questions are all shown, and arguments may be changed; what does not fit leaves its question open.
+func TestSeveralQuestionsAreShown(t *testing.T) {
+	pay := handler.Define[struct{}, string]("pay", flowfabric.Retries(0))
+	e := start(t, handler.Bind(pay, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+		answers, err := t.AskAll(ctx, "all", []suspend.Question{
+			{Key: "pay", Title: "Pay?", Arguments: json.RawMessage(`{"cents":5}`),
+				Schema: json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)},
+			{Key: "ship", Title: "Ship?"}})
+		if err != nil {
+			return "", err
+		}
+		return answers[0].Choice + string(answers[0].Arguments) + " " + answers[1].Choice, nil
+	}))
+	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(pay, "Pays."))
+	url := e.serve(t, s)
+	for typed, want := range map[string]string{`{"cents":5}`: "approve reject",
+		`{"cents":4}`: `approve{"cents":4} reject`} {
+		session := e.connect(t, url, "ada", &sdk.ClientOptions{ElicitationHandler: func(_ context.Context,
+			q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			if q.Params.Message == "Pay?" {
+				return &sdk.ElicitResult{Action: "accept",
+					Content: map[string]any{"choice": "approve", "arguments": typed}}, nil
+			}
+			return &sdk.ElicitResult{Action: "decline"}, nil
+		}})
+		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "pay", Arguments: struct{}{}})
+		must.No(t, err)
+		if text(r) != want {
+			t.Errorf("%s: %q, want %q", typed, text(r), want)
+		}
+	}
 }

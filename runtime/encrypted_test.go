@@ -142,6 +142,13 @@ func everything(ctx context.Context, t *handler.Task, in string) (string, error)
 	if err != nil || answer.Comment != secret("comment") {
 		return "", errors.Join(err, fmt.Errorf("answer %+v", answer))
 	}
+	answers, err := t.AskAll(ctx, "all", []suspend.Question{{Key: readable("wait"), Title: secret("question title"),
+		Text: secret("question text"), Assignee: secret("assignee"),
+		Arguments: fmt.Appendf(nil, `{"a":%q}`, secret("arguments")), Schema: []byte(`{"type":"object"}`),
+		Choices: []suspend.Choice{{Name: readable("choice"), Label: secret("label")}, {Name: "no"}}}})
+	if err != nil || !strings.Contains(string(answers[0].Arguments), secret("arguments")+`","b":1`) {
+		return "", errors.Join(err, fmt.Errorf("answers %+v", answers))
+	}
 	return secret("result"), nil
 }
 
@@ -211,6 +218,24 @@ func fill(w *env, cipher flowfabric.Cipher) (l live, id flowfabric.ExecutionID) 
 	}
 	_, err = e.Approve(ctx, "ask", suspend.Answer{Choice: readable("choice"), Comment: secret("comment")},
 		client.SignalName(readable("choice")), by)
+	must.No(w, err)
+	l.waits(x.ID(), "all")
+	edited := suspend.Answer{Choice: readable("choice"),
+		Arguments: fmt.Appendf(nil, `{"a":%q,"b":1}`, secret("arguments"))}
+	if cipher != nil {
+		s, err = l.blind.Execution(x.ID()).Suspension(ctx)
+		q := s.Waitpoints[slices.IndexFunc(s.Waitpoints,
+			func(p suspend.Waitpoint) bool { return p.Key == readable("wait") && p.Open() })].Question
+		if err != nil || q == nil || q.Title != "(encrypted)" || q.Choices[0].Name != readable("choice") ||
+			q.Arguments != nil {
+			w.Errorf("without a key one of several questions is %+v, %v", q, err)
+		}
+		_, err = l.blind.Execution(x.ID()).Approve(ctx, readable("wait"), edited, by)
+		if !errors.Is(err, flowfabric.ErrInvalidInput) { // it cannot tell whether they fit
+			w.Errorf("without a key changed arguments are taken: %v", err)
+		}
+	}
+	_, err = e.Approve(ctx, readable("wait"), edited, by)
 	must.No(w, err)
 	if got, err := x.Result(ctx); err != nil || got != secret("result") {
 		w.Fatalf("the result is %q, %v", got, err)

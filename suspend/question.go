@@ -1,5 +1,10 @@
 package suspend
 
+import (
+	"encoding/json"
+	"time"
+)
+
 // Question is shown to a person, in plain text, and the answers to choose from. It is stored with the wait, as
 // JSON of at most 8 KiB.
 type Question struct {
@@ -10,6 +15,16 @@ type Question struct {
 	Choices []Choice `json:"choices,omitempty" jsonschema:"2..8; default approve and reject"`
 	// ≤ 128 bytes: who should answer. It is for lists to filter by, and keeps nobody from answering
 	Assignee string `json:"assignee,omitempty" jsonschema:"at most 128 bytes: who should answer, for lists"`
+	// Arguments are what the question is about, an object as JSON, and an answer may change them ([Answer]). Default
+	// none: nothing may be changed. Schema is the JSON Schema of what they may become; changes that do not fit are
+	// refused before anything is written. Default none: any object.
+	Arguments json.RawMessage `json:"arguments,omitempty" jsonschema:"an object, which the answer may change"`
+	Schema    json.RawMessage `json:"schema,omitempty" jsonschema:"JSON Schema that changed arguments must fit"`
+
+	// Key and Within are for handler.Task.AskAll: the key of the waitpoint that takes the answers, and how long it
+	// does, 1 ms to ten years. Default for ever.
+	Key    string        `json:"-"`
+	Within time.Duration `json:"-"`
 }
 
 // Choice is one answer to choose: the name of the signal that it sends (1..128 bytes, not beginning with "__") and
@@ -25,6 +40,11 @@ type Answer struct {
 	Choice  string `json:"choice"`
 	Comment string `json:"comment,omitempty"` // ≤ 8 KiB from the page for links
 	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
+	// Arguments are those of the question as the person has changed them, whole, at most 16 KiB; nil: as they were.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Cause is how the question ended, set by handler.Task.Ask and AskAll: CauseSignal; CauseTimeout when its time was
+	// over; CauseOperator when somebody resumed the execution instead, By. Without an answer Choice is "".
+	Cause Cause `json:"-"`
 }
 
 // Asked is the part of a waitpoint that the holder of its token may see.

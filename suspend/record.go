@@ -8,20 +8,22 @@ import (
 
 // Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
 type Waitpoint struct {
-	ID           flowfabric.UUID `json:"id"`
-	Key          string          `json:"key"`
-	State        string          `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
-	Kid          string          `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
-	Fingerprint  string          `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
-	CreatedAt    time.Time       `json:"created_at,omitzero"`
-	ActivatedAt  time.Time       `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
-	ExpiresAt    time.Time       `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
-	Suspension   flowfabric.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"the wait on it, now or earlier"`
-	Signals      int             `json:"signals" jsonschema:"number of its signals"`
-	Matched      int             `json:"matched" jsonschema:"number of signals that count for the wait"`
-	LastSignalAt time.Time       `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time       `json:"closed_at,omitzero"`
-	CloseReason  string          `json:"close_reason,omitempty"`
+	ID          flowfabric.UUID `json:"id"`
+	Key         string          `json:"key"`
+	State       string          `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
+	Kid         string          `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
+	Fingerprint string          `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
+	CreatedAt   time.Time       `json:"created_at,omitzero"`
+	ActivatedAt time.Time       `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
+	ExpiresAt   time.Time       `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
+	Suspension  flowfabric.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"the wait on it, now or earlier"`
+	// of an open one, where several are asked at once (handler.Task.AskAll); [Record] has the question of a whole wait
+	Question     *Question `json:"question,omitempty" see:"viewer" jsonschema:"of several, the one that it takes answers to"`
+	Signals      int       `json:"signals" jsonschema:"number of its signals"`
+	Matched      int       `json:"matched" jsonschema:"number of signals that count for the wait"`
+	LastSignalAt time.Time `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time `json:"closed_at,omitzero"`
+	CloseReason  string    `json:"close_reason,omitempty"`
 	// the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
 	RefusedAt time.Time `json:"refused_at,omitzero" see:"operator" jsonschema:"when a token was last refused for it"`
 }
@@ -40,7 +42,7 @@ type Record struct {
 	ID           flowfabric.UUID        `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
 	Name         string                 `json:"name" jsonschema:"under which the handler waits"`
 	Reason       string                 `json:"reason,omitempty"`
-	Question     *Question              `json:"question,omitempty" see:"viewer" jsonschema:"the question that people see"`
+	Question     *Question              `json:"question,omitempty" see:"viewer" jsonschema:"of several the first open one"`
 	Behaviour    string                 `json:"on_timeout,omitempty"`
 	CreatedAt    time.Time              `json:"created_at,omitzero"`
 	TimeoutAt    time.Time              `json:"timeout_at,omitzero"`

@@ -2,6 +2,7 @@ package mcptools_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +28,9 @@ func servers(tickets string) (*mcptools.Pool, error) {
 				if tool.Annotations != nil && tool.Annotations.ReadOnlyHint {
 					return nil
 				}
-				return []agent.ToolOption{agent.NeedsApproval(agent.Approval{Assignee: "support", Within: time.Hour})}
+				return []agent.ToolOption{agent.Needs(func(json.RawMessage) agent.Decision {
+					return agent.Decision{Ask: true, Assignee: "support", Within: time.Hour}
+				})}
 			}})
 }
 

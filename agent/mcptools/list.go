@@ -56,9 +56,9 @@ type definition struct {
 // the tool. Tools with a schema of more than 32 KiB, or a name of more than 128 bytes, are left out, and the log says
 // so.
 //
-// Errors: flowfabric.ErrConfig for a name that the pool does not have; flowfabric.ErrLimit for more than 128 tools, or
-// more than 200 KiB of them from a server, which [Server].Include makes less, and for a server that lists more than
-// 1,024; these are permanent. A server that is away, or that answers with an error, fails the attempt, category
+// Errors: flowfabric.ErrConfig for a name that the pool does not have, for more than 128 tools, or more than 200 KiB of
+// them from a server, which [Server].Include makes less, and for a server that lists more than 1,024; these are
+// permanent. A server that is away, or that answers with an error, fails the attempt, category
 // mcp_away. And the errors of handler.Step.
 func (p *Pool) Tools(ctx context.Context, t *handler.Task, servers ...string) ([]agent.Tool, error) {
 	entries, err := p.named(servers)
@@ -90,7 +90,7 @@ func (p *Pool) Tools(ctx context.Context, t *handler.Task, servers ...string) ([
 }
 
 func tooMany(format string, args ...any) error {
-	return handler.Permanent(fmt.Errorf("mcptools: %w: %s; set Include or Exclude of the servers", flowfabric.ErrLimit,
+	return handler.Permanent(fmt.Errorf("mcptools: %w: %s; set Include or Exclude of the servers", flowfabric.ErrConfig,
 		fmt.Sprintf(format, args...)))
 }
 
@@ -128,7 +128,7 @@ func (e *entry) record(ctx context.Context) (defs []definition, err error) {
 	case errors.As(err, new(*away)), errors.Is(err, errTimeout), errors.As(err, &told):
 		return nil, e.fails(fmt.Errorf("the tools of %s: %w", e.Name, err))
 	case errors.As(err, new(*refusal)):
-		return nil, handler.Permanent(fmt.Errorf("mcptools: %w: %w", flowfabric.ErrLimit, err))
+		return nil, handler.Permanent(fmt.Errorf("mcptools: %w: %w", flowfabric.ErrConfig, err))
 	case err != nil:
 		return nil, err
 	}

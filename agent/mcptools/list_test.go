@@ -138,7 +138,9 @@ func TestOptions(t *testing.T) {
 			if tool.Annotations != nil && tool.Annotations.ReadOnlyHint {
 				return nil
 			}
-			return []agent.ToolOption{agent.NeedsApproval(agent.Approval{Within: time.Hour})}
+			return []agent.ToolOption{agent.Needs(func(json.RawMessage) agent.Decision {
+				return agent.Decision{Ask: true, Within: time.Hour}
+			})}
 		}
 	}, w)
 	r := fftest.Run(t, chat, fn, "hello")

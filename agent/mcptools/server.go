@@ -64,7 +64,7 @@ type Server struct {
 	// Include are the tools to have and Exclude those to leave out of them, by the server's names, with the patterns
 	// of path.Match. Default: all, none. They hold for executions that have recorded their tools, too.
 	Include, Exclude []string
-	// Options are those of a tool, for example agent.NeedsApproval for all that do not only read. The tool is as it
+	// Options are those of a tool, for example agent.Needs for all that do not only read. The tool is as it
 	// was recorded: name, description, schema and annotations. The function must decide by its argument alone; it is
 	// called once or several times. Hints of servers that you do not trust are no reason to leave an approval out.
 	// agent.EndsRun makes every failure of a call end the run, those of the tool itself, too. Default: none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,8 @@ func answerFlags(payload, choice string) []member {
 		text("", "payload", "payload for the handler: `JSON`, @file, or - for stdin, at most 64 KiB"+payload),
 		text("", "choice", "answer as the approval page does, with this `choice` (approve, reject, …)"+choice),
 		text("", "comment", "`text` that goes with --choice"),
+		text("", "arguments",
+			"changed arguments of the question, all of them: `JSON`, @file, or - for stdin; with --choice"),
 		text("name", "name", "`name` of the signal, which conditions tell apart (default the choice, or \"signal\")"),
 		text("idempotency_key", "key", "idempotency `key`: a repeated answer with the same key counts once"),
 		text("category", "category", "`word` for readers of the log"),
@@ -40,12 +43,22 @@ func (q *request) answer(otherwise string) error {
 	if comment != "" && choice == "" {
 		return usage("--comment goes with --choice; put it into --payload otherwise")
 	}
+	if given("arguments") && choice == "" {
+		return usage("--arguments goes with --choice; put them into --payload otherwise")
+	}
 	if choice != "" {
-		by := ""
+		answer := suspend.Answer{Choice: choice, Comment: comment}
 		if q.door.client != nil { // else the process that serves knows
-			by, _ = q.app.who()
+			answer.By, _ = q.app.who()
 		}
-		q.body["payload"] = suspend.Answer{Choice: choice, Comment: comment, By: by}
+		if given("arguments") {
+			changed, err := contentKind.read(q.app, q.cmd.Flags(), "arguments")
+			if err != nil {
+				return err
+			}
+			answer.Arguments, _ = changed.(json.RawMessage)
+		}
+		q.body["payload"] = answer
 		return nil
 	}
 	if !given("payload") {
@@ -120,10 +133,12 @@ machine can see an argument, and the shell's history keeps it, so prefer a file 
 		use: "approve ID WAITPOINT", short: "Answer a waitpoint as an operator, without a token",
 		long: `approve answers a waitpoint as an operator. Name the waitpoint by its id or its key. The answer
 records your name (--by). The answer is {"choice":"approve","by":…}, as from the approval page. --choice
-reject rejects, and --payload is for handlers that expect other JSON.`,
+reject rejects, and --payload is for handlers that expect other JSON. --arguments changes those of the
+question; what does not fit its schema is refused.`,
 		example: `  flowfabric waitpoints 3-0197f3a0-…
   flowfabric approve 3-0197f3a0-… editor --by anna
   flowfabric approve 3-0197f3a0-… editor --choice reject --comment 'too long'
+  flowfabric approve 3-0197f3a0-… 'approve 2.1 refund' --choice approve --arguments '{"cents":5}'
   flowfabric approve 3-0197f3a0-… payment --payload '{"paid":true}'`,
 		route: "POST /v1/executions/{ID}/waitpoints/{WAITPOINT}:answer", mute: true,
 		flags:     answerFlags("", " (default approve, unless there is a --payload)"),
@@ -209,14 +224,8 @@ func (q *request) content(member, raw, name, value string) error {
 	return nil
 }
 
-// waitpoint is one with what people are asked, if it is open and its wait has a question.
-type waitpoint struct {
-	suspend.Waitpoint
-	Question *suspend.Question `json:"question,omitempty"`
-}
-
 func showWaitpoints(ctx context.Context, q *request) error {
-	var found admin.Page[waitpoint]
+	var found admin.Page[suspend.Waitpoint]
 	if err := q.do(ctx, &found); err != nil {
 		return err
 	}
@@ -226,8 +235,8 @@ func showWaitpoints(ctx context.Context, q *request) error {
 	}
 	rows := make([][]any, len(found.Items))
 	for i, w := range found.Items {
-		if slices.ContainsFunc(asked.Waitpoints, func(x suspend.Waitpoint) bool { return x.ID == w.ID }) {
-			found.Items[i].Question = asked.Question
+		if n := slices.IndexFunc(asked.Waitpoints, func(x suspend.Waitpoint) bool { return x.ID == w.ID }); n >= 0 {
+			found.Items[i].Question = cmp.Or(asked.Waitpoints[n].Question, asked.Question)
 		}
 		rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt), instant(w.ExpiresAt),
 			instant(w.ClosedAt), w.CloseReason}
@@ -235,26 +244,39 @@ func showWaitpoints(ctx context.Context, q *request) error {
 	return q.app.show(found.Items, func(p *page) {
 		p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"},
 			rows)
-		if asked.Question != nil {
-			p.say("\n%s", asked.Question.Title)
-			if text := asked.Question.Text; text != "" && text != asked.Question.Title {
-				for _, line := range textLines(text) {
-					p.say("  %s", line)
-				}
+		several := false
+		for _, w := range asked.Waitpoints {
+			if w.Question != nil {
+				several = true
+				showQuestion(p, w.Key, w.Question)
 			}
-			var choices []string
-			for _, c := range asked.Question.Choices {
-				if c.Label == c.Name {
-					c.Label = ""
-				}
-				choices = append(choices, join(": ", c.Name, c.Label))
-			}
-			p.facts("choices", strings.Join(choices, ", "), "assignee", asked.Question.Assignee)
+		}
+		if !several && asked.Question != nil {
+			showQuestion(p, "", asked.Question)
 		}
 		if len(asked.Path) > 0 {
 			p.facts("below", asked.Root.String()+": "+strings.Join(asked.Path, " › "))
 		}
 	})
+}
+
+// showQuestion shows what people are asked; key is the waitpoint, where others ask something else.
+func showQuestion(p *page, key string, q *suspend.Question) {
+	p.say("\n%s", q.Title)
+	if q.Text != "" && q.Text != q.Title {
+		for _, line := range textLines(q.Text) {
+			p.say("  %s", line)
+		}
+	}
+	var choices []string
+	for _, c := range q.Choices {
+		if c.Label == c.Name {
+			c.Label = ""
+		}
+		choices = append(choices, join(": ", c.Name, c.Label))
+	}
+	p.facts("waitpoint", key, "choices", strings.Join(choices, ", "), "arguments", string(q.Arguments), "assignee",
+		q.Assignee)
 }
 
 // glimpse is the beginning of a payload.

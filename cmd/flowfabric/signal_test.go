@@ -17,6 +17,8 @@ func TestAnswers(t *testing.T) {
 		{"approve", "", `{"choice":"approve","by":"anna"}`},
 		{"approve", "--comment fine", `{"choice":"approve","comment":"fine","by":"anna"}`},
 		{"approve", "--choice reject", `{"choice":"reject","by":"anna"}`},
+		{"approve", `--choice approve --arguments {"cents":5}`,
+			`{"choice":"approve","by":"anna","arguments":{"cents":5}}`},
 		{"approve", "--payload null", `null`},
 		{"", "", `null`}, // nothing is sent
 		{"", "--payload 7", `7`},

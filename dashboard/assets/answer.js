@@ -5,6 +5,12 @@ import { may } from "./live.js"
 import { mailboxOf, sendMessage } from "./message.js"
 import { asJSON, Failure, Field, instant, tell, tellProblem, Time, visible } from "./ui.js"
 
+// questionsOf are the items that an execution's wait is shown as: one, or one for each of several questions.
+export const questionsOf = wait => {
+  const asked = wait.waitpoints.filter(w => w.question)
+  return asked.length === 0 ? [wait] : asked.map(w => ({ ...wait, question: w.question, waitpoints: [w], timeout_at: w.expires_at }))
+}
+
 // Answer shows a question with its choices, or, when none was stored, a field for the payload of a signal.
 export function Answer({ item, onDone }) {
   const point = item.waitpoints[0]
@@ -14,6 +20,14 @@ export function Answer({ item, onDone }) {
   const [error, setError] = useState(null)
   const [busy, setBusy] = useState(false)
   const question = item.question
+  const before = question?.arguments && JSON.stringify(question.arguments, null, 2)
+  const [details, setDetails] = useState(before ?? "")
+  const decide = choice => {
+    try {
+      const changed = before && details !== before ? asJSON(details, "The arguments") : undefined
+      send({ name: choice, payload: { choice, comment: comment || undefined, arguments: changed } })
+    } catch (e) { setError(e) }
+  }
   const send = async body => {
     setBusy(true)
     setError(null)
@@ -39,9 +53,10 @@ export function Answer({ item, onDone }) {
     ${item.timeout_at && html`<p class="dim">Answers count until ${instant(item.timeout_at)} (<${Time} at=${item.timeout_at} />).</p>`}
     <${Failure} error=${error} />
     ${!may("answerWaitpoint") ? html`<p class="dim">You may look at it, but not answer.</p>` : question ? html`
+      ${before && html`<${Field} label="Arguments" kind="area" rows="4" value=${details} onInput=${setDetails} hint="JSON, which you may change before you approve" />`}
       <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" hint="The handler gets it with your name." />
       <div class="buttons start">${question.choices.map((c, i) => html`<button key=${c.name} type="button" class=${i === 0 ? "main" : ""} disabled=${busy}
-        onClick=${() => send({ name: c.name, payload: { choice: c.name, comment: comment || undefined } })}>${visible(c.label || c.name)}</button>`)}</div>`
+        onClick=${() => decide(c.name)}>${visible(c.label || c.name)}</button>`)}</div>`
     : html`${item.waitpoints.length > 1 && html`<${Field} label="Waitpoint" kind="choice" options=${item.waitpoints.map(w => [w.key, visible(w.key) + (w.signals ? ` (${w.signals} received)` : "")])} value=${key} onInput=${setKey} />`}
       <${Field} label="Payload" kind="area" rows="3" value=${payload} onInput=${setPayload} hint="JSON, at most 64 KiB: what the handler reads as the answer" />
       <div class="buttons start"><button type="button" class="main" disabled=${busy} onClick=${() => { try { send({ payload: asJSON(payload, "The payload") ?? null }) } catch (e) { setError(e) } }}>Send</button></div>`}</div>`

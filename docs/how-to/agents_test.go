@@ -63,9 +63,15 @@ type Refund struct {
 }
 
 var refund = agent.NewTool("refund", "Pays money back for an order.", payBack,
-	agent.NeedsApproval(agent.Approval{Assignee: "support", Within: 24 * time.Hour}),
-	agent.Question(func(in Refund) string {
-		return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)
+	agent.Needs(func(in Refund) agent.Decision {
+		switch {
+		case in.Cents <= 1000:
+			return agent.Decision{} // it runs without asking
+		case in.Cents > 100_000:
+			return agent.Decision{Refuse: "more than 1,000 is for a colleague to pay"} // the model is told
+		}
+		return agent.Decision{Ask: true, Assignee: "support", Within: 24 * time.Hour, Always: in.Cents < 5000,
+			Title: fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)}
 	}))
 
 func payBack(ctx context.Context, in Refund) (string, error) {
@@ -151,7 +157,7 @@ func TestAgentsUseAgents(t *testing.T) {
 			return agent.ToolCall{ID: id, Name: tool, Arguments: json.RawMessage(arguments)}
 		}
 		editor := &Editor{calling(call("1", "check", `{"topic":"tides"}`), call("2", "check", `{"topic":"waves"}`))}
-		pays := calling(call("1", "refund", `{"order":"7","cents":5}`))
+		pays := calling(call("1", "refund", `{"order":"7","cents":5000}`))
 		checker := &Checker{agent.ModelFunc(func(ctx context.Context, q agent.Request,
 			delta func(agent.Delta) error) (agent.Response, error) {
 			if q.Messages[0].Text() == "waves" {
@@ -175,7 +181,7 @@ func TestAgentsUseAgents(t *testing.T) {
 			`) waits for an answer ("approve 1.1 refund")`) {
 			t.Errorf("%v, %v", why, err)
 		}
-		if _, err := w.Client().Execution(open[0].ID).Approve(t.Context(), open[0].Name,
+		if _, err := w.Client().Execution(open[0].ID).Approve(t.Context(), open[0].Waitpoints[0].Key,
 			suspend.Answer{Choice: "approve"}, flowfabric.By("anna")); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +208,7 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 		return err
 	}
 	for _, asked := range open.Items {
-		if _, err := c.Execution(asked.ID).Approve(ctx, asked.Name, suspend.Answer{Choice: "approve"},
+		if _, err := c.Execution(asked.ID).Approve(ctx, asked.Waitpoints[0].Key, suspend.Answer{Choice: "approve"},
 			flowfabric.By("anna")); err != nil {
 			return err
 		}
@@ -348,7 +354,7 @@ var Archive = handler.Define[agent.Result, string]("archive",
 // canned is a model that searches, pays back, and ends.
 func canned(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
 	calls := []agent.ToolCall{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"topic":"tides"}`)},
-		{ID: "2", Name: "refund", Arguments: json.RawMessage(`{"order":"7","cents":5}`)}}
+		{ID: "2", Name: "refund", Arguments: json.RawMessage(`{"order":"7","cents":1200}`)}}
 	r := agent.Response{Stop: agent.StopEnd, Usage: agent.Usage{Input: 10, Output: 5}}
 	if len(req.Tools) > 0 && len(req.Messages) == 1 {
 		r.Message.Calls = calls
@@ -367,7 +373,7 @@ func TestAgents(t *testing.T) {
 	must(t, err)
 	asked, err := exec.AwaitSuspension(ctx)
 	must(t, err)
-	if asked.Question.Text != "Pay back 5 cents for order 7?" {
+	if asked.Question.Title != "Pay back 1200 cents for order 7?" {
 		t.Errorf("%+v", asked.Question)
 	}
 	must(t, approve(ctx, c, a))

@@ -2,6 +2,7 @@ package howto_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -158,6 +159,61 @@ func ReleaseVersion(ctx context.Context, t *handler.Task, version string) (strin
 		Assignee: "release-team",
 	}, suspend.Within(72*time.Hour))
 	return answer.Choice, err
+}
+
+var Payouts = handler.Define[int, string]("payout")
+
+// Payout asks two people at once, and pays what the first may have changed.
+func Payout(ctx context.Context, t *handler.Task, cents int) (string, error) {
+	answers, err := t.AskAll(ctx, "payout", []suspend.Question{
+		{Key: "amount", Title: fmt.Sprintf("Pay %d cents?", cents), Assignee: "support", Within: 48 * time.Hour,
+			Arguments: json.RawMessage(fmt.Sprintf(`{"cents":%d}`, cents)), // which the answer may change
+			Schema:    json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer","maximum":1000}}}`)},
+		{Key: "account", Title: "Is the account right?", Assignee: "billing"},
+	})
+	if err != nil {
+		return "", err // return it: it suspends the execution until both are answered or over
+	}
+	amount, account := answers[0], answers[1]
+	if amount.Cause == suspend.CauseTimeout || account.Choice != "approve" {
+		return "not paid", nil
+	}
+	var paid struct{ Cents int }
+	if amount.Arguments == nil {
+		paid.Cents = cents
+	} else if err := json.Unmarshal(amount.Arguments, &paid); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %d", amount.Choice, paid.Cents), nil
+}
+
+// Both are asked at once, and an answer may change what it is about.
+func TestAskAll(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Payouts, Payout))
+	exec, err := client.Submit(ctx, c, Payouts, 700)
+	must(t, err)
+	_, err = exec.AwaitSuspension(ctx)
+	must(t, err)
+	_, err = exec.Approve(ctx, "account", suspend.Answer{Choice: "approve"}, flowfabric.By("ben"))
+	must(t, err)
+	_, err = exec.Approve(ctx, "amount", suspend.Answer{Choice: "approve", Arguments: []byte(`{"cents":5000}`)},
+		flowfabric.By("anna"))
+	if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "cents") {
+		t.Error(err)
+	}
+	open, err := admin.New(c).Approvals(ctx, admin.ApprovalFilter{}, "", 0)
+	must(t, err)
+	if len(open.Items) != 1 || open.Items[0].Question.Title != "Pay 700 cents?" {
+		t.Errorf("%+v", open)
+	}
+	_, err = exec.Approve(ctx, "amount", suspend.Answer{Choice: "approve", Arguments: []byte(`{"cents":500}`)},
+		flowfabric.By("anna"))
+	must(t, err)
+	said, err := exec.Result(ctx)
+	must(t, err)
+	if said != "approve: 500" {
+		t.Error(said)
+	}
 }
 
 var Chat = handler.Define[string, int]("chat")

@@ -59,7 +59,7 @@ func newTools(published string) []agent.Tool {
 					return "", errors.New("publish works for an agent only")
 				}
 				return publish(published, call.Key, in)
-			}, agent.NeedsApproval(agent.Approval{})),
+			}, agent.Needs(func(Note) agent.Decision { return agent.Decision{Ask: true} })),
 	}
 }
 

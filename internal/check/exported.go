@@ -28,7 +28,7 @@ const most = 850
 
 // mostFields is how many identifiers and exported fields of exported structs all public packages may have together.
 // It may fall, too: a name that became a field is still a word to learn.
-const mostFields = 2150
+const mostFields = 2200
 
 // standard are the methods by which a type fits an interface of the standard library: error with errors.Is and
 // errors.As, fmt, encoding, log/slog and net/http. They do what that interface says, and the library or the language

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -126,10 +127,10 @@ var questionScenarios = []scenario{
 		w.stopped(c.Fence)
 		same(w, "flow of a member", w.record(c.Fence.Execution).Flow, f.id)
 	}},
-	{name: "a question of 8 KiB is kept whole, whatever is in it, and a larger one is refused", run: func(w *env) {
+	{name: "a question of 96 KiB is kept whole, whatever is in it, and a larger one is refused", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
-		large := `{"title":"` + strings.Repeat("x", 8192-12) + `"}`
+		large := `{"title":"` + strings.Repeat("x", 98304-12) + `"}`
 		w.unchanged("too large", func() {
 			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(questioned(strings.Replace(large, "x", "xx", 1))))
 			w.is(err, flowfabric.ErrInvalidInput)
@@ -141,7 +142,7 @@ var questionScenarios = []scenario{
 			})
 		}
 		w.stopped(c.Fence, awaiting("it"), questioned(large))
-		same(w, "kept", len(w.record(c.Fence.Execution).Question.Title), 8192-12)
+		same(w, "kept", len(w.record(c.Fence.Execution).Question.Title), 98304-12)
 		_, c = w.holder()
 		m := w.stopped(c.Fence, questioned(strangeQuestion), within(time.Hour, "escalate"))
 		same(w, "strange", w.waits(c.Fence.Execution).Suspension["qu"], strangeQuestion)
@@ -236,6 +237,72 @@ var questionScenarios = []scenario{
 				waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
 			w.signal(id, silent, "perhaps", waitwords.EffectNone) // nobody asks
 		}},
+	{name: "several questions close one by one, answered or over, and what came is told", run: func(w *env) {
+		w.seed()
+		_, c := w.holder(deadline(48 * time.Hour))
+		id := c.Fence.Execution
+		early := w.pend(c.Fence, "early")
+		w.signal(id, early, "go", waitwords.EffectBuffered)
+		one, two, three := minted("one"), minted("two"), minted("three")
+		several := func(q *engine.Suspension) {
+			q.Several, q.Question = true, `{"several":{"one":{"title":"One?","choices":[{"name":"go"}]},`+
+				`"two":{"title":"Two?"},"three":{"title":"Three?"},"early":{"title":"Early?"}}}`
+			q.Condition = conditionOf(names(1, 1, "go", "stop"), names(2, 1, "go", "stop"), names(3, 1, "go", "stop"),
+				names(4, 1, "go", "stop"), group(4, 1, 2, 3, 4))
+			q.Bindings = []engine.Binding{{Minted: one, Within: time.Hour}, {Minted: two, Within: 3 * time.Hour},
+				{Minted: three}, {Minted: early, Pending: true}}
+		}
+		q, _ := w.suspend(c.Fence, awaiting("all"), because("waiting_for_approval"), several)
+		open := func(what, want string) {
+			w.Helper()
+			var titles []string
+			for _, p := range w.record(id).Waitpoints {
+				if p.Open() {
+					titles = append(titles, p.Question.Title)
+				}
+			}
+			slices.Sort(titles)
+			same(w, what, strings.Join(titles, " "), want)
+		}
+		open("what came early is answered", "One? Three? Two?")
+		same(w, "the first", w.record(id).Question.Title, "One?")
+		same(w, "for the token", w.titled(id, two), "Two?")
+		w.unasked(id, two, "maybe", "signal name: maybe is no choice of the question, want one of go, stop")
+		w.tooLate("answered before", id, early, "answered")
+		w.signal(id, three, "stop", waitwords.EffectAppended)
+		w.tooLate("answered", id, three, "answered")
+		open("two are left", "One? Two?")
+		w.advance(2 * time.Hour)
+		w.tick()
+		w.code(id, "S2")
+		open("one is over", "Two?")
+		w.tooLate("over", id, one, "timed_out")
+		w.advance(2 * time.Hour)
+		w.tick()
+		w.code(id, "R1i")
+		r := w.claims(id).Resume
+		var told []string
+		for _, s := range r.Signals {
+			told = append(told, s.WaitpointKey+" "+s.Name)
+		}
+		slices.Sort(told)
+		w.all("told", eq(r.Suspension, q.ID), eq(r.Cause, suspend.CauseTimeout),
+			eq(strings.Join(told, ", "), "early go, one __timeout, three stop, two __timeout"))
+		_, c = w.holder()
+		id = c.Fence.Execution
+		one, two = minted("one"), minted("two")
+		w.suspend(c.Fence, awaiting("all"), func(q *engine.Suspension) {
+			q.Several, q.Question = true, `{"several":{"one":{"title":"One?"},"two":{"title":"Two?"}}}`
+			q.Condition = conditionOf(names(1, 1, "go"), names(2, 1, "go"), group(2, 1, 2))
+			q.Bindings = []engine.Binding{{Minted: one}, {Minted: two}}
+		})
+		w.send(id, two, suspend.SentSignal{Name: "go", Payload: []byte(`"` + strings.Repeat("x", 3000) + `"`)},
+			waitwords.EffectAppended)
+		w.resume(id)
+		r = w.claims(id).Resume
+		w.all("an operator", eq(len(r.Signals), 1), eq(r.Cause, suspend.CauseOperator),
+			eq(len(r.Signals[0].Payload), 3002))
+	}},
 	{name: "what closed without an answer has none", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()

@@ -22,13 +22,22 @@ func wireSuspend(q engine.Suspension) []string {
 	if q.Timeout > 0 {
 		timeout = strconv.FormatInt(q.Timeout.Milliseconds(), 10)
 	}
+	several := "0"
+	if q.Several {
+		several = "1"
+	}
 	args := []string{q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour,
-		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, q.Question, strconv.Itoa(len(q.Bindings))}
+		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, q.Question, several,
+		strconv.Itoa(len(q.Bindings))}
 	for _, b := range q.Bindings {
+		within := ""
+		if b.Within > 0 {
+			within = strconv.FormatInt(b.Within.Milliseconds(), 10)
+		}
 		if b.Pending {
-			args = append(args, b.ID.String(), b.Key, "p", "", "", "")
+			args = append(args, b.ID.String(), b.Key, "p", "", "", "", within)
 		} else {
-			args = append(args, b.ID.String(), b.Key, "f", b.Kid, b.Digest, b.Nonce)
+			args = append(args, b.ID.String(), b.Key, "f", b.Kid, b.Digest, b.Nonce, within)
 		}
 	}
 	return args

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -44,51 +42,6 @@ func (e *Engine) texts(s *Snapshot) {
 	for i := range s.AttemptLog {
 		s.AttemptLog[i].Message = e.text(s.AttemptLog[i].Message)
 	}
-}
-
-// sealQuestion is a question as it is stored: an object, with the choices that the condition names anyway.
-func (e *Engine) sealQuestion(text string) (string, error) {
-	if e.cfg.Box == nil || text == "" {
-		return text, nil
-	}
-	var q suspend.Question
-	if err := json.Unmarshal([]byte(text), &q); err != nil {
-		return "", fmt.Errorf("ff_suspend_execution: %w: question: %w", flowfabric.ErrInvalidInput, err)
-	}
-	var shown storedQuestion
-	for _, c := range q.Choices {
-		shown.Choices = append(shown.Choices, suspend.Choice{Name: c.Name})
-	}
-	var err error
-	if shown.Encrypted, err = e.seal("ff_suspend_execution", []byte(text)); err != nil {
-		return "", err
-	}
-	out, err := json.Marshal(shown)
-	if err == nil && len(out) > limits.MaxQuestion {
-		err = fmt.Errorf("ff_suspend_execution: %w: the encrypted question has %d bytes as JSON, want at most %d",
-			flowfabric.ErrInvalidInput, len(out), limits.MaxQuestion)
-	}
-	return string(out), err
-}
-
-// storedQuestion is a question, or one that is sealed and its choices without their labels.
-type storedQuestion struct {
-	suspend.Question
-	Encrypted []byte `json:"encrypted,omitempty"`
-}
-
-// openQuestion is what sealQuestion has sealed; without the key it has a title that says so, and its choices.
-func (e *Engine) openQuestion(text string) string {
-	var q storedQuestion
-	if !strings.Contains(text, `"encrypted"`) || json.Unmarshal([]byte(text), &q) != nil || !sealed.Is(q.Encrypted) {
-		return text
-	}
-	if own, err := e.cfg.Box.Open(q.Encrypted); err == nil {
-		return string(own)
-	}
-	q.Title, q.Encrypted = sealed.Hidden, nil
-	out, _ := json.Marshal(q) // texts always encode
-	return string(out)
 }
 
 // opened opens payloads by their names, in place.

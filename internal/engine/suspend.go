@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,9 +53,9 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	}
 	call := wire.SuspendExecution{Fence: fenceOf(f), Suspension: q.ID.String(), Request: q.Request, Name: q.Name,
 		Reason: q.Reason, Timeout: whole(q.Timeout), Behaviour: q.Behaviour, Delay: q.ResumeDelay,
-		Condition: q.Condition, Question: question}
+		Condition: q.Condition, Question: question, Several: q.Several}
 	for _, b := range q.Bindings {
-		w := wire.SuspendExecutionWaitpoint{Waitpoint: b.ID.String(), Key: b.Key, Mode: "p"}
+		w := wire.SuspendExecutionWaitpoint{Waitpoint: b.ID.String(), Key: b.Key, Mode: "p", Within: whole(b.Within)}
 		if !b.Pending {
 			w.Mode, w.Kid, w.Digest, w.Nonce = "f", b.Kid, b.Digest, b.Nonce
 		}
@@ -244,23 +243,22 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], suspend.Cause(u["cause"]), u["trigger"]
 	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
 	out.By = cmp.Or(u["resumed_by"], sender)
-	out.Question = r.question(u["question"])
-}
-
-// question reads a question as it is stored. A choice without a label is labelled with its name.
-func (r *reader) question(text string) *suspend.Question {
-	if text == "" {
-		return nil
+	questions := r.questions(u["question"])
+	if out.Question = questions.of(""); questions.Several == nil {
+		return
 	}
-	q := new(suspend.Question)
-	if err := json.Unmarshal([]byte(text), q); err != nil {
-		r.Stop("question %q: %w", clip(text), err)
-		return nil
+	listed := strings.Split(u["waitpoints"], ",")
+	first := len(listed)
+	for i := range out.Waitpoints {
+		w := &out.Waitpoints[i]
+		if !w.Open() || w.Suspension != out.ID {
+			continue
+		}
+		w.Question = questions.of(w.Key)
+		if n := slices.Index(listed, w.ID.String()); n >= 0 && n < first && w.Question != nil {
+			out.Question, first = w.Question, n
+		}
 	}
-	for i, c := range q.Choices {
-		q.Choices[i].Label = cmp.Or(c.Label, c.Name)
-	}
-	return q
 }
 
 // ReadQuestion reads what the holder of a token may know: the question, whether the waitpoint is open, and the answer
@@ -274,7 +272,7 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 		return suspend.Asked{}, err
 	}
 	own := &reader{op: "ff_read_question"}
-	out := suspend.Asked{Question: own.question(e.openQuestion(r.Question)), Open: openState(r.State)}
+	out := suspend.Asked{Question: own.questions(e.openQuestion(r.Question)).of(r.Key), Open: openState(r.State)}
 	if r.Answer != "" {
 		s, err := decodeSignal(r.Answer)
 		if err != nil {

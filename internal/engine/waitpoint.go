@@ -52,6 +52,7 @@ func DecodeOpened(blob []byte) (Opened, error) {
 type Binding struct {
 	Minted
 	Pending bool
+	Within  time.Duration // how long it takes answers, with Suspension.Several; 0: as long as the suspension lasts
 }
 
 // Suspension asks to suspend a held attempt.
@@ -64,7 +65,8 @@ type Suspension struct {
 	Behaviour   string          // what the timeout does
 	ResumeDelay time.Duration   // 0..30 days between resumption and the next claim
 	Condition   string          // as lua/lib/condition.lua describes it; package suspend writes it
-	Question    string          // ≤ 8 KiB of JSON, a suspend.Question; "" for none
+	Question    string          // JSON, a suspend.Question or what [Questions] writes; "" for none
+	Several     bool            // each waitpoint has a question of its own, and closes once it is answered or over
 	Bindings    []Binding       // ≤ 16, numbered from 1 in the condition
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -86,6 +87,10 @@ func suspended(f engine.Facts) account {
 	if s != nil && s.Behaviour != "" {
 		does = behaviours[s.Behaviour]
 	}
+	if s != nil && s.TimeoutAt.IsZero() && slices.ContainsFunc(s.Waitpoints,
+		func(w suspend.Waitpoint) bool { return w.Question != nil }) { // it is that of a question
+		does = "tells it that nobody answered what was asked until then; the others stay open"
+	}
 	if f.TimeoutAt.After(f.Now) {
 		a.timed = true
 		a.next += fmt.Sprintf(" If not by %s, a tick %s.", moment(f, f.TimeoutAt), does)
@@ -107,6 +112,12 @@ func after(s *suspend.Record) string {
 // open names the waitpoints that take signals.
 func open(f engine.Facts) string {
 	keys := openKeys(f.Suspension.Waitpoints)
+	var asked []string
+	for _, w := range f.Suspension.Waitpoints {
+		if w.Open() && w.Question != nil {
+			asked = append(asked, fmt.Sprintf("%q asks %q", w.Key, w.Question.Title))
+		}
+	}
 	var parts []string
 	if len(keys) > 0 {
 		parts = append(parts, fmt.Sprintf("%s of it %s open (%s)", plural(len(keys), "waitpoint"), are(len(keys)),
@@ -117,6 +128,9 @@ func open(f engine.Facts) string {
 	}
 	if len(parts) == 0 {
 		return ""
+	}
+	if len(asked) > 0 {
+		parts = append(parts, strings.Join(asked, ", "))
 	}
 	return " " + strings.ToUpper(parts[0][:1]) + strings.Join(parts, ", ")[1:] + "."
 }

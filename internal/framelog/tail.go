@@ -270,7 +270,7 @@ func (t *tailer) run() error {
 	for {
 		page, meta, err := t.observe(how)
 		if t.absent(err) {
-			if how, err = t.live(); err != nil {
+			if _, err := t.live(); err != nil {
 				return err
 			}
 			how = lookRead

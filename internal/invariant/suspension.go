@@ -37,9 +37,10 @@ func (x *execution) suspension(code codes.Code, state codes.State) {
 	if suspended != open {
 		x.say("suspended %v, its record is open: %v", suspended, open)
 	}
-	x.want("tt", open && u["to"] != "")
-	if open && u["to"] != x.core["tt"] {
-		x.say("the suspension ends at %q, the core says %q", u["to"], x.core["tt"])
+	due := firstDue(u, points)
+	x.want("tt", open && due != "")
+	if open && due != x.core["tt"] {
+		x.say("the suspension ends at %q, the core says %q", due, x.core["tt"])
 	}
 	// A replay, or another input, may have dropped what the resumption told.
 	resumed := slices.Contains([]string{"resumed", "resumed_by_operator", "timed_out_auto_resume"}, u["cs"])
@@ -66,11 +67,18 @@ func (x *execution) active(u map[string]string, open bool, points map[string]poi
 		if left(u) && known && p.suspension != u["id"] { // it stayed open, and may have been closed since
 			continue
 		}
+		if u["several"] != "" && known && p.suspension == u["id"] && p.state == "c" &&
+			(p.reason == "answered" || p.reason == "timed_out") {
+			if u["settled"] != "1" {
+				x.say("waitpoint %s is closed as %q, unlike its suspension: %v", id, p.reason, u)
+			}
+			continue
+		}
 		if known && p.suspension != u["id"] || !known && open || known && (p.state == "a") != open ||
 			known && p.state != "a" && p.state != "c" {
 			x.say("the suspension %s (open %v) waits on %s: %q", u["id"], open, id, p)
 		}
-		if known && (p.expires != u["to"] && open || !open && p.reason != u["cs"]) {
+		if known && (p.expires != u["to"] && u["several"] == "" && open || !open && p.reason != u["cs"]) {
 			x.say("waitpoint %s expires at %q, closed as %q, unlike its suspension: %v", id, p.expires, p.reason, u)
 		}
 	}
@@ -79,6 +87,22 @@ func (x *execution) active(u map[string]string, open bool, points map[string]poi
 			x.say("waitpoint %s is active, the suspension lists %v", id, listed)
 		}
 	}
+}
+
+// firstDue is when the first time limit of an open suspension is over: its own or, if it asks several things, that of a
+// waitpoint; "" for never.
+func firstDue(u map[string]string, points map[string]point) string {
+	if u == nil {
+		return ""
+	}
+	due := u["to"]
+	for id, p := range points {
+		if u["several"] != "" && p.state == "a" && strings.Contains(u["wp"], id) && p.expires != "" &&
+			(due == "" || atoi(p.expires) < atoi(due)) {
+			due = p.expires
+		}
+	}
+	return due
 }
 
 // left tells whether the time of a suspension was over in a way that leaves waitpoints of the handler open.
@@ -164,7 +188,7 @@ func (x *execution) satisfied(u map[string]string, open bool) {
 			}
 			continue
 		}
-		if counts[node] != atoi(u["n"+node]) {
+		if counts[node] > atoi(u["n"+node]) || counts[node] < atoi(u["n"+node]) && u["settled"] == "" {
 			x.say("%d parts of node %s are met, the suspension counts %q", counts[node], node, u["n"+node])
 		}
 		delete(counts, node)

@@ -72,7 +72,11 @@ const (
 	DefaultApprovals = 50 // of a page
 	MaxApprovals     = 100
 
-	MaxQuestion      = 8 << 10 // bytes of a question as it is stored
+	MaxQuestion      = 8 << 10  // bytes of a question as JSON
+	MaxQuestions     = 64 << 10 // of those that are open at once
+	MaxStoredAsk     = 96 << 10 // bytes of what is stored of them, encrypted or not
+	MaxEdit          = 16 << 10 // bytes of arguments that an answer changes
+	MaxAsked         = 64       // questions of one AskAll
 	MaxQuestionTitle = 200
 	MaxQuestionText  = 4 << 10
 	MaxChoices       = 8 // of a question

@@ -79,13 +79,13 @@ func suspension(q model.Wait) []string {
 	var bound []string
 	if q.Only == "" {
 		condition, count = strings.Join(append([]string{"L", "1", strconv.Itoa(q.Need)}, q.Names...), "\x1f"), "1"
-		bound = []string{q.Point.ID, q.Point.Key, "f", q.Point.Kid, q.Point.Digest, q.Point.Nonce}
+		bound = []string{q.Point.ID, q.Point.Key, "f", q.Point.Kid, q.Point.Digest, q.Point.Nonce, ""}
 		if q.Pending {
-			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", ""}
+			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", "", ""}
 		}
 	}
 	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, "",
-		count}, bound...)
+		"0", count}, bound...)
 }
 
 // request is an id made of Number2.

@@ -390,19 +390,19 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 func (p *Run) Suspension(w *waitwords.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := engine.Suspension{ID: mint.UUID(), Name: w.Name, Reason: w.Reason, Question: w.Question, Timeout: w.Within,
-		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
+	q := engine.Suspension{ID: mint.UUID(), Name: w.Name, Reason: w.Reason, Question: w.Question, Several: w.Several,
+		Timeout: w.Within, Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
 	for _, key := range w.Keys {
 		if pending, ok := p.opened[key]; ok {
 			q.Bindings = append(q.Bindings,
-				engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true})
+				engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true, Within: w.Lives[key]})
 			continue
 		}
 		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, key)
 		if err != nil {
 			return engine.Suspension{}, err
 		}
-		q.Bindings = append(q.Bindings, engine.Binding{Minted: m})
+		q.Bindings = append(q.Bindings, engine.Binding{Minted: m, Within: w.Lives[key]})
 	}
 	return q, nil
 }

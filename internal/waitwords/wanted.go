@@ -19,8 +19,10 @@ type Wanted struct {
 	Condition   string   // as lua/lib/condition.lua reads it
 	Keys        []string // waitpoints that the condition numbers
 	Reason      string
-	Question    string // that people are asked, as JSON; "" for none
-	Behaviour   string // when Within has passed
+	Question    string                   // that people are asked, as JSON; "" for none
+	Several     bool                     // it is several questions, by the keys of their waitpoints
+	Lives       map[string]time.Duration // by key; without one a waitpoint has that of the wait
+	Behaviour   string                   // when Within has passed
 	Within      time.Duration
 	ResumeDelay time.Duration
 }

@@ -468,9 +468,10 @@ func (x *ReadMessagesReply) Read(r *Reader) {
 }
 
 // ReadQuestion is a call of ff_read_question, what the holder of a token may know: the question of the suspension
-// that its waitpoint belongs to, "" if that has none, or if nothing waits for the waitpoint yet; the state of the
-// waitpoint; and the signal that stands as its answer, "" if there is none yet. The token is judged first,
-// presented by its SHA-256; one that opens nothing gets the same answer whatever there is, and leaves no trace.
+// that its waitpoint belongs to, "" if that has none, or if nothing waits for the waitpoint yet; the state and the
+// key of the waitpoint; and the signal that stands as its answer, "" if there is none yet. The token is judged
+// first, presented by its SHA-256; one that opens nothing gets the same answer whatever there is, and leaves no
+// trace.
 type ReadQuestion struct {
 	ID        string
 	Waitpoint string
@@ -489,12 +490,14 @@ type ReadQuestionReply struct {
 	Question string
 	State    string // p|a|c|e|x
 	Answer   string
+	Key      string
 }
 
 func (x *ReadQuestionReply) Read(r *Reader) {
 	x.Question = r.Text()
 	x.State = r.Text()
 	x.Answer = r.Text()
+	x.Key = r.Text()
 }
 
 // ReadSignals is a call of ff_read_signals, what was delivered to a waitpoint, oldest first, at most 100 a call: up

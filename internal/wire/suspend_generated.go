@@ -24,16 +24,17 @@ func (x *ListTokenKeysKey) Read(r *Reader) {
 // SuspendExecutionWaitpoint is one of Waitpoints of SuspendExecution.
 type SuspendExecutionWaitpoint struct {
 	Waitpoint string
-	Key       string // 1..256 bytes
-	Mode      string // f|p
-	Kid       string // or none
-	Digest    string // 0..64 bytes
-	Nonce     string // 0..32 bytes
+	Key       string        // 1..256 bytes
+	Mode      string        // f|p
+	Kid       string        // or none
+	Digest    string        // 0..64 bytes
+	Nonce     string        // 0..32 bytes
+	Within    time.Duration // 1..315360000000 ms, or none
 }
 
 // Append writes it behind other slots.
 func (a SuspendExecutionWaitpoint) Append(to []string) []string {
-	to = append(to, a.Waitpoint, a.Key, a.Mode, a.Kid, a.Digest, a.Nonce)
+	to = append(to, a.Waitpoint, a.Key, a.Mode, a.Kid, a.Digest, a.Nonce, none(millis(a.Within)))
 	return to
 }
 
@@ -361,8 +362,11 @@ func (x *SetTokenKeysReply) Read(r *Reader) {
 // waitpoints is met, an operator resumes it, or a timeout passes; the attempt stays. Waitpoints are fresh (mode f)
 // or were pending (mode p, of which only id and key are given). When signals that came early suffice, the lease is
 // kept and the answer brings them. question is what people are asked, a JSON object whose fields only its readers
-// know; "" for none. With the part K in the condition it waits for the children that ff_make_children made before,
-// under the same name: when the suspension is over, however, their outcomes are recorded as a step.
+// know; "" for none. With several each waitpoint asks something of its own: it closes when the condition wants
+// nothing more of it, or when its own time, within, is over, which meets what the condition wants of it. What came
+// is told whatever ends the suspension. With the part K in the condition it waits for the children that
+// ff_make_children made before, under the same name: when the suspension is over, however, their outcomes are
+// recorded as a step.
 type SuspendExecution struct {
 	Fence      Fence
 	Suspension string
@@ -373,7 +377,8 @@ type SuspendExecution struct {
 	Behaviour  string        // fail|cancel|expire|auto_resume|auto_resume_with_timeout_signal|auto_resume_open|escalate
 	Delay      time.Duration // 0..2592000000 ms
 	Condition  string
-	Question   string                      // 0..8192 bytes, or none
+	Question   string // 0..98304 bytes, or none
+	Several    bool
 	Waitpoints []SuspendExecutionWaitpoint // 0..16
 }
 
@@ -381,7 +386,7 @@ func (SuspendExecution) Function() string { return "ff_suspend_execution" }
 
 func (a SuspendExecution) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Suspension, a.Request, a.Name, a.Reason, none(millis(a.Timeout)), a.Behaviour, millis(a.Delay), a.Condition, a.Question)
+	to = append(to, a.Suspension, a.Request, a.Name, a.Reason, none(millis(a.Timeout)), a.Behaviour, millis(a.Delay), a.Condition, a.Question, flag(a.Several))
 	to = append(to, number(len(a.Waitpoints)))
 	for _, x := range a.Waitpoints {
 		to = x.Append(to)

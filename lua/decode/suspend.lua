@@ -198,6 +198,7 @@ function decode.ff_suspend_execution(argv)
     delay = args.int(argv[13], 0, 2592000000),
     condition = argv[14],
     question = argv[15],
+    several = argv[16] == '1',
   }
   local at, count
   local bad
@@ -227,14 +228,17 @@ function decode.ff_suspend_execution(argv)
   if not q.condition then
     return nil, reply.err('invalid_input', 'condition: a text')
   end
-  if q.question ~= '' and (not q.question or #q.question > 8192 or not string.find(q.question, '^{.*}$')) then
-    return nil, reply.err('invalid_input', 'question: a JSON object of at most 8192 bytes, or none')
+  if q.question ~= '' and (not q.question or #q.question > 98304 or not string.find(q.question, '^{.*}$')) then
+    return nil, reply.err('invalid_input', 'question: a JSON object of at most 98304 bytes, or none')
   end
-  count = args.int(argv[16], 0, 16)
-  if not count or count > 0 and not argv[16 + 6 * count] then
+  if not q.several and argv[16] ~= '0' then
+    return nil, reply.err('invalid_input', 'several: 0 or 1')
+  end
+  count = args.int(argv[17], 0, 16)
+  if not count or count > 0 and not argv[17 + 7 * count] then
     return nil, reply.err('invalid_input', 'waitpoints: 0..16')
   end
-  q.waitpoints, at = {}, 17
+  q.waitpoints, at = {}, 18
   for i = 1, count do
     local x = {
       waitpoint = argv[at],
@@ -243,6 +247,7 @@ function decode.ff_suspend_execution(argv)
       kid = argv[at + 3],
       digest = argv[at + 4],
       nonce = argv[at + 5],
+      within = args.int(argv[at + 6], 1, 315360000000),
     }
     if not args.id(x.waitpoint) then
       return nil, reply.err('invalid_input', 'waitpoints: waitpoint: 36 bytes')
@@ -262,7 +267,10 @@ function decode.ff_suspend_execution(argv)
     if not x.nonce or #x.nonce > 32 or string.find(x.nonce, '[^0-9a-f]') then
       return nil, reply.err('invalid_input', 'waitpoints: nonce: at most 32 hexadecimal digits')
     end
-    q.waitpoints[i], at = x, at + 6
+    if not x.within and argv[at + 6] ~= '' then
+      return nil, reply.err('invalid_input', 'waitpoints: within: 1..315360000000 ms, or none')
+    end
+    q.waitpoints[i], at = x, at + 7
   end
   if argv[at] then
     return nil, reply.err('invalid_input', 'waitpoints: 0..16')

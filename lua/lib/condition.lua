@@ -152,8 +152,8 @@ local function distinct(state, n, i, g)
   return t
 end
 
--- complete tells whether the root is satisfied.
-function condition.complete(state, nodes)
+-- finished tells of each node whether it is satisfied.
+local function finished(state, nodes)
   local done = {}
   for i = 1, #nodes do
     local n, have = nodes[i], 0
@@ -166,7 +166,23 @@ function condition.complete(state, nodes)
     end
     done[i] = n.need and have >= n.need or false
   end
-  return done[#nodes]
+  return done
+end
+
+-- complete tells whether the root is satisfied.
+function condition.complete(state, nodes) return finished(state, nodes)[#nodes] end
+
+-- open tells which waitpoints, by their numbers, a condition still wants something of: no part does that is satisfied,
+-- or that is in one that is.
+function condition.open(state, nodes)
+  local done, out = finished(state, nodes), {}
+  local function look(i)
+    if done[i] then return end
+    for w in pairs(not nodes[i].members and nodes[i].uses or {}) do out[w] = true end
+    for m = 1, nodes[i].members and #nodes[i].members or 0 do look(nodes[i].members[m]) end
+  end
+  look(#nodes)
+  return out
 end
 
 -- take evaluates one signal on waitpoint number w in memory: the effect, the tokens it adds, and whether it is one of

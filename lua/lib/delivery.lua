@@ -130,6 +130,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
   record.set(ctx, id, 'last_signal', g.order)
   waitpoint.save(ctx, id, wid, w)
+  if u.several then suspension.settle(ctx, id, u, nodes, s, { [wid] = w }) end
   local tokens = {}
   for i = 1, #added do tokens[2 * i - 1], tokens[2 * i] = added[i], g.id end
   if #tokens > 0 then redis.call('HSET', keys.satisfied(ctx.r, id), unpack(tokens)) end

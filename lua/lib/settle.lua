@@ -226,20 +226,19 @@ end
 -- timeout does what a suspension asked for in case it lasted too long. No retry policy applies.
 function settle.timeout(ctx, c, id)
   local u = suspension.read(ctx, id)
+  if u.several and suspension.lapse(ctx, c, id, u) then return end
   u.behaviour = u.behaviour or 'fail' -- a record that somebody removed must not stop the clock for the others
   if u.behaviour == 'escalate' then return escalate(ctx, c, id, u) end
   history.add(ctx, c, id, 'suspension_timeout', u.behaviour)
   if string.sub(u.behaviour, 1, 11) == 'auto_resume' then
     local g = nil
     if u.behaviour == 'auto_resume_with_timeout_signal' then
-      g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system',
-        source = '', correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout',
-        late = '', order = '0' }
+      g = signals.overdue(ctx, u.id, '')
     end
     suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout',
       delay = 0,
       open = u.behaviour == 'auto_resume_open',
-      signal = g and signals.encode(g, '') })
+      signal = g })
     return
   end
   local cancel = u.behaviour == 'cancel'

@@ -112,10 +112,23 @@ function signals.delivered(ctx, id, wid, g)
   return string.match(text or '', '^(%S+) (%S+) (%d+)$')
 end
 
+-- overdue is the signal of a timeout: of a suspension, or of one of its waitpoints w.
+function signals.overdue(ctx, sid, wid, w)
+  return signals.encode({ id = sid, waitpoint = wid, waitpoint_key = w and w.key or '', name = '__timeout',
+    category = '', source_type = 'system', source = '', correlation = '', key = '', created = '', accepted = ctx.t,
+    encoding = 'json', effect = 'timeout', late = '', order = '0' }, '')
+end
+
+-- lapsed adds the signals of the waitpoints that ran into time limits of their own.
+local function lapsed(u, out)
+  for n = 1, u.settled and 16 or 0 do out[#out + 1] = u['z' .. reply.int(n)] end
+  return out
+end
+
 -- taken lists the signals that the condition of the current or last suspension took. One that came again under
 -- another key counts as one.
 function signals.taken(ctx, id, u)
-  if not u.matched or u.matched == '0' then return {} end
+  if not u.matched or u.matched == '0' then return lapsed(u, {}) end
   if u.timeout_signal then return { u.timeout_signal } end
   local came, at = u.has_matched and redis.call('HVALS', keys.matched(ctx.r, id)) or {}, {}
   for i = 1, #came do at[string.sub(came[i], 1, 36)] = i end
@@ -127,7 +140,7 @@ function signals.taken(ctx, id, u)
       came[n], at[g.id] = g.text, n
     end
   end
-  return came
+  return lapsed(u, came)
 end
 
 -- fade drops the payloads of evaluated signals, once the suspension that took them is over or replaced.

@@ -6,6 +6,8 @@
 --   created_at  timeout_at  behaviour (at the timeout)  resume_delay  condition
 --   waitpoints      ids, by comma                n<i>             satisfied parts of node i
 --   signals         how many came                last_signal_at
+--   several         1 = each waitpoint asks something of its own, and closes when nothing waits for it any more
+--   settled         1 = one has closed so        z<i>             signal of the time limit of waitpoint i
 --   question        that people are asked        after           number of the last step that was recorded before
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
@@ -159,7 +161,8 @@ function suspension.shut(ctx, c, id, u, e)
   if u.matched and (u.matched ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
-  if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it
+  if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' and not u.settled then
+    -- what came before did not resume it
     if u.has_matched then redis.call('UNLINK', keys.matched(ctx.r, id)) end
     u.has_matched, u.timeout_signal = nil, e.signal
     signals.fade(ctx, id)
@@ -175,6 +178,71 @@ function suspension.shut(ctx, c, id, u, e)
     end
   end
   return closed
+end
+
+-- settle closes the waitpoints of a suspension that asks several things of which its condition, whose nodes are met as
+-- state says, wants nothing more. known are waitpoints that were read and changed but not yet saved.
+function suspension.settle(ctx, id, u, nodes, state, known)
+  local list, open, closed = suspension.list(u), condition.open(state, nodes), 0
+  for n = 1, #list do
+    local w = not open[n] and (known[list[n]] or waitpoint.read(ctx, id, list[n]))
+    if w and w.state == 'a' then
+      waitpoint.close(ctx, id, list[n], w, 'c', 'answered')
+      u.settled, closed = '1', closed + 1
+    end
+  end
+  if closed > 0 then waitpoint.count(ctx, record.read(ctx, id), id, -closed) end
+end
+
+-- due is when the next time limit of a suspension is over, of its own and of its waitpoints; nil for never.
+local function due(ctx, id, u)
+  local first, list = u.timeout_at and tonumber(u.timeout_at), suspension.list(u)
+  for n = 1, #list do
+    local w = waitpoint.read(ctx, id, list[n])
+    local at = w and w.state == 'a' and tonumber(w.expires)
+    if at and (not first or at < first) then first = at end
+  end
+  return first
+end
+
+-- lapse ends what waitpoints of a suspension ask whose own time limit is over; the others go on. It returns whether
+-- that is all that is due.
+function suspension.lapse(ctx, c, id, u)
+  local list = suspension.list(u)
+  local nodes = condition.parse(u.condition, #list)
+  if not nodes or u.timeout_at and tonumber(u.timeout_at) <= ctx.now then return false end
+  local state, over = { counts = {} }, 0
+  for i = 1, #nodes do state.counts[i] = tonumber(u['n' .. reply.int(i)]) end
+  for n = 1, #list do
+    local w = waitpoint.read(ctx, id, list[n])
+    if w and w.state == 'a' and w.expires ~= '' and tonumber(w.expires) <= ctx.now then
+      waitpoint.close(ctx, id, list[n], w, 'c', 'timed_out')
+      local text = signals.overdue(ctx, list[n], list[n], w)
+      u['z' .. reply.int(n)], u.settled, over = text, '1', over + 1
+      u.matched_bytes = reply.int(tonumber(u.matched_bytes or '0') + #text)
+      for i = 1, #nodes do
+        if nodes[i].wp == n and (state.counts[i] or 0) < nodes[i].need then
+          state.counts[i] = nodes[i].need
+          u['n' .. reply.int(i)] = reply.int(nodes[i].need)
+        end
+      end
+    end
+  end
+  if over > 0 then waitpoint.count(ctx, record.read(ctx, id), id, -over) end
+  wait_record.touch(ctx, id)
+  c = record.read(ctx, id)
+  if condition.complete(state, nodes) then
+    suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout' })
+    return true
+  end
+  local first, deadline = due(ctx, id, u), c.deadline and tonumber(c.deadline)
+  if first then
+    record.set(ctx, id, 'suspension_deadline', reply.int(first))
+  else
+    record.clear(ctx, id, 'suspension_deadline')
+  end
+  indexes.alarm(ctx, first and deadline and math.min(first, deadline) or first or deadline, id)
+  return true
 end
 
 -- decided tells a decision of people, which the answer page makes under this key, from other signals.

@@ -1,15 +1,17 @@
 -- ff_suspend_execution: the holder gives up its lease until a condition over waitpoints is met, an operator resumes it,
 -- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
 -- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is
--- what people are asked, a JSON object whose fields only its readers know; '' for none. With the part K in the
--- condition it waits for the children that ff_make_children made before, under the same name: when the suspension is
--- over, however, their outcomes are recorded as a step.
+-- what people are asked, a JSON object whose fields only its readers know; '' for none. With several each waitpoint
+-- asks something of its own: it closes when the condition wants nothing more of it, or when its own time, within, is
+-- over, which meets what the condition wants of it. What came is told whatever ends the suspension. With the part K in
+-- the condition it waits for the children that ff_make_children made before, under the same name: when the suspension
+-- is over, however, their outcomes are recorded as a step.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution
 -- Args:    protocol fence suspension:uuid request:bytes(256) name:line(128) reason:enum(suspension.codes)
 --          timeout:ms(1..315360000000)? behaviour:enum(suspension.behaviours) delay:ms(0..2592000000) condition:text
---          question:object(8192)? waitpoints:rows(0..16) {waitpoint:id key:line(1..256) mode:f|p kid:kid?
---          digest:hex(0..64) nonce:hex(0..32)}
+--          question:object(98304)? several:flag waitpoints:rows(0..16) {waitpoint:id key:line(1..256) mode:f|p
+--          kid:kid? digest:hex(0..64) nonce:hex(0..32) within:ms(1..315360000000)?}
 -- Replies: OK what:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? waitpoints:rows
 --          {waitpoint:uuid key:text kid:kid? nonce:hex(0..32)}; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending
@@ -34,6 +36,13 @@ function ff_suspend.judge(q)
   return nil
 end
 
+-- limit is when the time of a waitpoint is over: its own, else that of the suspension; nil for never.
+function ff_suspend.limit(ctx, q, n)
+  local own = q.several and q.waitpoints[n].within
+  if own and (not q.timeout or own < q.timeout) then return reply.int(ctx.now + own) end
+  return q.timeout and reply.int(ctx.now + q.timeout)
+end
+
 -- bind reads the pending waitpoints and makes the fresh ones, in memory. Returns an error reply, or nil.
 function ff_suspend.bind(ctx, c, id, q)
   for n = 1, q.count do
@@ -49,7 +58,8 @@ function ff_suspend.bind(ctx, c, id, q)
       q.bound[n] = w
     else
       if w then return reply.err('waitpoint_already_exists', b.key) end
-      local answer = token.mintable(ctx, b.kid, q.timeout and ctx.now + q.timeout)
+      local limit = ff_suspend.limit(ctx, q, n)
+      local answer = token.mintable(ctx, b.kid, limit and tonumber(limit))
       if answer then return answer end
       b.created = ctx.t
     end
@@ -88,7 +98,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
     name = q.name ~= '' and q.name or nil, request_key = q.request ~= '' and q.request or nil,
     resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
     waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil,
-    after = c.step_order }
+    several = q.several and '1' or nil, after = c.step_order }
   if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
   if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then
@@ -100,7 +110,8 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
     if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
-    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.timeout_at or '', q.id, w
+    w.state, w.activated, w.suspension, known[wid] = 'a', ctx.t, q.id, w
+    w.expires = ff_suspend.limit(ctx, q, n) or ''
     waitpoint.save(ctx, id, wid, w)
     waitpoint.index(ctx, id, wid, w)
   end
@@ -134,6 +145,10 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
+  for n = 1, q.count do
+    local own = tonumber(ff_suspend.limit(ctx, q, n) or nil)
+    if own and (not due or own < due) then due = own end
+  end
   local fields = { had_waits = '1', last_release = fence.release('u', '', '', '') }
   local open = tonumber(c.open_waitpoints or '0') + ff_suspend.fresh(q)
   if open > 0 then fields.open_waitpoints = reply.int(open) end
@@ -192,6 +207,7 @@ local function ff_suspend_execution(ctx, q)
     if kids then flow.apply(ctx) end
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
+  if u.several and plan.state then suspension.settle(ctx, f.id, u, nodes, plan.state, known) end
   home.leave(ctx, c, f.id)
   redis.call('ZADD', keys.parked(ctx.r), ctx.t, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])

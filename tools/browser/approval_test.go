@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,7 +157,7 @@ func TestApprovalInABrowser(t *testing.T) {
 	b.want("location.href.replace(/\\?$/, '')", s.base) // the token has left the address
 	b.shoot("recorded")
 	answer, err := x.Result(s.ctx)
-	if err != nil || answer != (suspend.Answer{Choice: "approve", Comment: "Ship it", By: "Zoë"}) {
+	if err != nil || !reflect.DeepEqual(answer, suspend.Answer{Choice: "approve", Comment: "Ship it", By: "Zoë"}) {
 		t.Errorf("the handler got %+v, %v", answer, err)
 	}
 

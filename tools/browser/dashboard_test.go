@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -577,7 +578,7 @@ func TestTwoOperators(t *testing.T) {
 	id := d.scene.Suspended.String()
 	d.until(id, "completed")
 	result, err := client.Attach(d.client, scene.Release, d.scene.Suspended).Result(t.Context())
-	if err != nil || result != (suspend.Answer{Choice: "approve", Comment: "ship it", By: "operator"}) {
+	if err != nil || !reflect.DeepEqual(result, suspend.Answer{Choice: "approve", Comment: "ship it", By: "operator"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	first.wait(`document.querySelectorAll(".inbox > li").length === 2`)

@@ -19,7 +19,7 @@ export default function Approvals({ query }) {
     <${Loaded} of=${page}>${data => {
       const questions = data.items.filter(i => i.question), others = data.items.filter(i => !i.question)
       return data.items.length === 0 ? html`<${Empty} title="Nobody waits for an answer"><p>A handler asks with <code>Task.Ask</code>. Its question appears here, and in the link that it mails.</p><//>`
-      : html`<div><ul class="plain inbox">${questions.map(i => html`<${Item} key=${i.execution} item=${i} reload=${page.reload} />`)}</ul>
+      : html`<div><ul class="plain inbox">${questions.map(i => html`<${Item} key=${i.execution + i.waitpoints.map(w => w.id).join()} item=${i} reload=${page.reload} />`)}</ul>
         ${others.length > 0 && html`<h2 class="between">Other waits</h2><p class="dim">They wait without a question: for a message, a callback, a program, or an operator.</p>
           <ul class="plain inbox">${others.map(i => html`<${Item} key=${i.execution} item=${i} reload=${page.reload} />`)}</ul>`}
         <p class="foot dim">${plural(questions.length, "question")} and ${plural(others.length, "other wait")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 50)}>Show more</button>`}</p></div>`

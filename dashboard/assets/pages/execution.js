@@ -3,7 +3,7 @@ import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
 import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
-import { Answer } from "../answer.js"
+import { Answer, questionsOf } from "../answer.js"
 import { mailboxOf, Messages, sendMessage } from "../message.js"
 
 const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
@@ -147,7 +147,7 @@ export default function Execution({ id }) {
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
-      ${ask && html`<${Section} id="ask" title=${ask.question?.title || (mailboxOf(ask.name) ? "It waits for a message" : "It waits for an answer")} note=${!mailboxOf(ask.name) && ask.name}><${Answer} key=${ask.execution + ask.waitpoints.map(w => w.id).join()} item=${ask} onDone=${page.reload} /><//>`}
+      ${ask && questionsOf(ask).map((q, n, all) => html`<${Section} key=${q.waitpoints.map(w => w.id).join()} id=${n ? `ask-${n + 1}` : "ask"} title=${q.question?.title || (mailboxOf(q.name) ? "It waits for a message" : "It waits for an answer")} note=${!mailboxOf(q.name) && (all.length > 1 ? q.waitpoints[0].key : q.name)}><${Answer} key=${q.execution + q.waitpoints.map(w => w.id).join()} item=${q} onDone=${page.reload} /><//>`)}
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
