@@ -202,23 +202,6 @@ func TestCacheSaves(t *testing.T) {
 	}
 }
 
-// Wherever the worker dies, the next requests begin with the same bytes.
-func TestCacheSurvivesCrashes(t *testing.T) {
-	var b *biller
-	crashes := fftest.Crashes(t, look, func(*fftest.Effects) func(context.Context, *handler.Task,
-		string) (string, error) {
-		b = newBiller(t, 3, true)
-		return b.looking()
-	}, "hello", func(r *fftest.Report[string]) {
-		if len(b.asked) < 3 || !b.begins() || r.Result != "done" {
-			t.Errorf("%s: %d requests, %v", r.Crash, len(b.asked), r.Err)
-		}
-	})
-	if crashes < 10 {
-		t.Errorf("%d crashes", crashes)
-	}
-}
-
 // Marks, at most four, stand where the beginnings end, and not within them.
 func TestRequestWithMarksAndASchema(t *testing.T) {
 	req := conversation()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/fallback"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
@@ -138,5 +139,53 @@ func TestNewAndDescribe(t *testing.T) {
 	must.No(t, err)
 	if provider, name := model.(agent.Described).Describe(); provider != "fake" || name != "first" {
 		t.Errorf("it is %s, %s", provider, name)
+	}
+}
+
+var talk = handler.Define[string, agent.Result]("talk")
+
+// Wherever the worker dies in a run whose first model is overloaded in its second turn, the answers that were recorded
+// are those of the models that gave them, and are not asked for again.
+func TestCrashes(t *testing.T) {
+	add := agent.NewTool("add", "", func(_ context.Context, in struct{ N int }) (int, error) { return in.N + 1, nil })
+	var fx *fftest.Effects
+	answering := func(name string) agent.Model {
+		return agent.ModelFunc(func(_ context.Context, q agent.Request,
+			_ func(agent.Delta) error) (agent.Response, error) {
+			turn := (len(q.Messages) + 1) / 2
+			if name == "first" && turn == 2 {
+				return agent.Response{}, agent.StatusError(http.StatusServiceUnavailable, nil, errors.New("overloaded"))
+			}
+			fx.Did(fmt.Sprint(name, " ", turn))
+			r := agent.Response{Model: name, Message: agent.Message{Parts: agent.Text(fmt.Sprint(name, " ", turn))}}
+			if turn < 3 {
+				r.Message.Calls = []agent.ToolCall{{ID: fmt.Sprint(turn), Name: "add", Arguments: []byte(`{"N":1}`)}}
+			}
+			return r, nil
+		})
+	}
+	model, err := fallback.New(answering("first"), answering("second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashes := fftest.Crashes(t, talk,
+		func(next *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
+			fx = next
+			return func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
+				return agent.Run(ctx, task, agent.Config{Model: model, Tools: []agent.Tool{add}, Prompt: prompt})
+			}
+		}, "hello", func(r *fftest.Report[agent.Result]) {
+			var said []string
+			for _, m := range r.Result.Messages {
+				if m.Role == agent.Assistant {
+					said = append(said, m.Text())
+				}
+			}
+			if fmt.Sprint(said) != "[first 1 second 2 first 3]" || r.Err != nil {
+				t.Errorf("%s: %q, %v", r.Crash, said, r.Err)
+			}
+		})
+	if crashes < 20 {
+		t.Errorf("%d crashes", crashes)
 	}
 }

@@ -32,6 +32,7 @@ func Run(t *testing.T, f Format) {
 	t.Run("the end of the context", f.contextEnds)
 	t.Run("deltas", f.deltas)
 	t.Run("requests that no service takes", f.refused)
+	t.Run("beginnings", f.prefix)
 }
 
 var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
