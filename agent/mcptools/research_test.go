@@ -29,11 +29,9 @@ type Topic struct{ Name string }
 var (
 	Research = handler.Define[string, agent.Result]("research")
 	Check    = handler.Define[Topic, agent.Result]("check")
-
-	// check is an agent of its own. Each call may use 500 tokens of the budget of the one that makes it.
-	check = agent.Child("check", "Has a fact checked.", Check,
-		agent.ChildOptions(flow.Share(map[string]int64{"tokens": 500})))
-	publish = agent.NewTool("publish", "Publishes a sentence about a topic.",
+	share    = flow.Share(map[string]int64{"tokens": 500}) // of the budget of the agent that makes the call
+	check    = agent.Child("check", "Has a fact checked.", Check, agent.ChildOptions(share))
+	publish  = agent.NewTool("publish", "Publishes a sentence about a topic.",
 		func(_ context.Context, in map[string]string) (int, error) {
 			return fmt.Println("published:", in["text"])
 		},
