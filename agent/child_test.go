@@ -391,7 +391,7 @@ func TestShareOfChildren(t *testing.T) {
 	}{
 		30: {"it is done", 40},
 		15: {"the call failed (budget_exceeded): ", 30},
-		41: {"the call was not made: children children 1: the share of help 1.1: ", 20},
+		41: {"the call was not made: the share of child help 1.1: ", 20},
 	} {
 		tool := agent.Child("help", "", helper, agent.ChildOptions(flow.Share(map[string]int64{"tokens": share})))
 		r := fftest.Run(t, chat, running(agent.Config{Tools: []agent.Tool{tool},

@@ -112,8 +112,9 @@
 //     then end the run.
 //   - The store of blobs is away. The attempt fails, and the policy decides. What it has lost, or damaged, ends the
 //     run for good when a model would need it.
-//   - A gate refuses what an answer cost. The answer is not recorded, and the error is returned, see
-//     handler.Task.SpendUsage.
+//   - A gate, or a share of one (flow.Share), refuses what an answer cost. The answer is not recorded. The run ends for
+//     good, because a retry would pay for the answer again. With HardBlock the execution waits for more room instead,
+//     and with HardAsk for a person, see handler.Task.SpendUsage.
 //   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and
 //     instructions from where it was. A tool that newly needs approval asks about recorded calls, too.
 package agent

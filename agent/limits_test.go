@@ -121,6 +121,22 @@ func TestSpending(t *testing.T) {
 	}
 }
 
+// An answer that a gate refuses is not asked for again, whether the gate or the handler decides.
+func TestARefusedAnswerIsNotPaidAgain(t *testing.T) {
+	for _, action := range []admission.HardAction{admission.HardReject, admission.HardFail} {
+		budget := admission.Gate{Name: "b", OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: 15}}}
+		calls := 0
+		model := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("end")},
+			called: func(int, agent.Request) { calls++ }}
+		r := fftest.Run(t, chat, running(agent.Config{Model: model, Tools: []agent.Tool{search(nil)}}), "hello",
+			fftest.Gates(budget))
+		r.Want(fftest.Want{Failure: "budget_exceeded", Steps: []string{"model 1", "tool 1.1 search"}})
+		if calls != 2 || len(r.Attempts) != 1 {
+			t.Errorf("%s: %v, %d calls, %d attempts", action, r.Err, calls, len(r.Attempts))
+		}
+	}
+}
+
 // An agent that a budget blocks goes on in the next period, and asks again what could not be paid.
 func TestBlockedByABudget(t *testing.T) {
 	budget := admission.Gate{Name: "b", OnHard: admission.HardBlock, Reset: flowfabric.Millis(time.Hour),

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -177,7 +178,8 @@ func (r *run) generate(ctx context.Context, req Request) (response Response, err
 	return response, err
 }
 
-// spend reports what an answer cost to the execution's gates.
+// spend reports what an answer cost to the execution's gates. A refusal ends the run for good, unless the gate has it
+// wait or ask: a retry would pay for the answer again.
 func (r *run) spend(ctx context.Context, u Usage) error {
 	amounts := map[string]int64{"tokens": u.Total()}
 	if r.cfg.Spend != nil {
@@ -189,7 +191,11 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 	if len(amounts) == 0 {
 		return nil
 	}
-	return r.task.SpendUsage(ctx, admission.Usage{Amounts: amounts})
+	err := r.task.SpendUsage(ctx, admission.Usage{Amounts: amounts})
+	if errors.Is(err, flowfabric.ErrOverBudget) {
+		return handler.Permanent(err)
+	}
+	return err
 }
 
 // settle makes an answer what a later run will read back, and refuses one that is none.

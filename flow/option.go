@@ -88,7 +88,7 @@ func AnyFailed() NodeOption {
 // is refused, with an error that wraps flowfabric.ErrOverBudget, whatever the gate says of itself. What is left is
 // given back when the child has ended, at the latest two minutes later. If a gate begins a new period meanwhile, the
 // share is still the most that the child may use, but the room there is not set aside any more. A gate that counts no
-// amounts ignores it. A node of a flow has no parent, and is refused.
+// amounts ignores it, and without gates it bounds nothing. A node of a flow has no parent, and is refused.
 func Share(amounts map[string]int64) NodeOption {
 	return nodeFunc(func(n *node) {
 		if n.share = maps.Clone(amounts); n.share == nil {

@@ -25,9 +25,9 @@ import (
 // Errors: flowfabric.ErrWaitTimeout after suspend.Within with suspend.OnTimeout(suspend.Resume); ErrNoSignal when an
 // operator resumed the execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, a
 // condition that cannot be met, or a wait inside a step; code task_consumed after the handler returned; the context's
-// cause. On a worker without token keys the execution fails for good, category suspend_refused
-// (flowfabric.ErrNoTokenKeys). A payload that does not decode is returned as such each time; what to do about it is the
-// handler's decision.
+// cause. On a worker without token keys the attempt fails, category suspend_refused (flowfabric.ErrNoTokenKeys); the
+// retry policy decides, since somebody may configure keys meanwhile. A payload that does not decode is returned as such
+// each time; what to do about it is the handler's decision.
 func Await[T any](ctx context.Context, t *Task, name string, opts ...suspend.Option) (T, error) {
 	var value T
 	o := waitOptionsOf(opts)

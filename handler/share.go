@@ -63,11 +63,11 @@ func (t *Task) setAsideFor(ctx context.Context, q engine.ChildWait) error {
 			for _, m := range made {
 				_ = ledger.Release(ctx, t.cfg.Ledger, m) // else whoever asks about it does
 			}
-			return fmt.Errorf("children %s: the share of %s: %w", q.Name, child.Node, &OverBudgetError{
+			return fmt.Errorf("the share of child %s: %w", child.Node, &OverBudgetError{
 				Gate: refused.Gate, Breaches: hard(refused.Breaches), Action: admission.HardReject,
 				Amounts: refused.Amounts})
 		case err != nil && !errors.Is(err, denied.StaleLease) && !errors.Is(err, denied.Idempotency):
-			return fmt.Errorf("children %s: the share of %s: %w", q.Name, child.Node, denied.Last(err))
+			return fmt.Errorf("the share of child %s: %w", child.Node, denied.Last(err))
 		case err == nil:
 			made = append(made, x)
 		}

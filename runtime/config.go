@@ -50,7 +50,8 @@ type Config struct {
 	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets
 	// of 32..64 bytes; the first one signs, the others are still good. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
-	// signals or approvals: an Await fails the execution for good.
+	// signals or approvals: the attempt fails at the wait, and the retry
+	// policy decides.
 	TokenKeys string
 
 	// Cipher encrypts what is stored of inputs, results, steps, frames, messages, signals, summaries, questions and

@@ -22,7 +22,7 @@ type Question struct {
 	Schema    json.RawMessage `json:"schema,omitempty" jsonschema:"JSON Schema that changed arguments must fit"`
 
 	// Key and Within are for handler.Task.AskAll: the key of the waitpoint that takes the answers, and how long it
-	// does, 1 ms to ten years. Default for ever.
+	// does, 1 ms to ten years. Default for ever. Readers of a question find the key in Waitpoint.Key.
 	Key    string        `json:"-"`
 	Within time.Duration `json:"-"`
 }

@@ -181,7 +181,7 @@ func again(r stream.Resumption) string {
 	if r.Recorded == 0 {
 		return text + ": no frame was recorded, all of this attempt are repeated"
 	}
-	return fmt.Sprintf("%s: frames after %d were not recorded and are repeated", text, r.Recorded)
+	return fmt.Sprintf("%s: frames after %d, if there were any, are repeated", text, r.Recorded)
 }
 
 // waited says what a suspended execution waits for.
