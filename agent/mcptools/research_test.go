@@ -61,7 +61,7 @@ func try[T any](value T, err error) T {
 }
 
 // An agent looks a fact up with a tool of an MCP server, has it checked by another agent with a share of the budget,
-// and publishes what a person has approved and changed. All that both of them do is shown live.
+// and publishes what a person has approved and changed. Both are shown live, in one stream.
 func Example() {
 	server := sdk.NewServer(&sdk.Implementation{Name: "facts", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "look_up", Description: "Looks a fact up."},

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -122,7 +123,8 @@ func (c *Checker) Handle(ctx context.Context, t *handler.Task, in Search) (agent
 }
 
 var check = agent.Child("check", "Has a fact checked, with its sources.", Fact,
-	agent.ChildOptions(flowfabric.Lane("slow"), flowfabric.Deadline(time.Hour)))
+	agent.ChildOptions(flowfabric.Lane("slow"), flowfabric.Deadline(time.Hour),
+		flow.Share(map[string]int64{"tokens": 20_000})))
 
 // Editor has as many facts checked at once as its model likes.
 type Editor struct{ Model agent.Model }
@@ -186,6 +188,11 @@ func TestAgentsUseAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.Wait().WantResult("Done.")
+		var printed strings.Builder
+		must(t, print(t.Context(), w.Client(), x.ID(), &printed))
+		if !strings.Contains(printed.String(), "[check 1.1 user] tides") {
+			t.Error(&printed)
+		}
 	})
 }
 
@@ -201,15 +208,16 @@ func rate(ctx context.Context, a *admin.Admin, id flowfabric.ExecutionID) error 
 
 func bank(context.Context, string, Refund) error { return nil }
 
-// approve lets every open refund happen.
+// approve lets the open refunds happen, for 10 each.
 func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 	open, err := a.Approvals(ctx, admin.ApprovalFilter{Assignee: "support"}, "", 0)
 	if err != nil {
 		return err
 	}
 	for _, asked := range open.Items {
-		if _, err := c.Execution(asked.ID).Approve(ctx, asked.Waitpoints[0].Key, suspend.Answer{Choice: "approve"},
-			flowfabric.By("anna")); err != nil {
+		answer := suspend.Answer{Choice: "approve", Arguments: json.RawMessage(`{"order":"7","cents":1000}`)}
+		key := asked.Waitpoints[0].Key // "approve 1.1 refund"
+		if _, err := c.Execution(asked.ID).Approve(ctx, key, answer, flowfabric.By("anna")); err != nil {
 			return err
 		}
 	}
@@ -237,11 +245,15 @@ func cautious(ctx context.Context, t *handler.Task, cfg agent.Config) (string, e
 	return result.Text, err
 }
 
-// print writes the conversation as it comes.
+// print writes the conversation as it comes, and those of children in between.
 func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w io.Writer) error {
 	for event, err := range c.Execution(id).Tail(ctx) {
 		if err != nil {
 			return err
+		}
+		who := ""
+		if event.Child != nil {
+			who = strings.Join(event.Child.Path, "/") + " "
 		}
 		switch event.Frame.Type {
 		case agent.FrameToken:
@@ -251,7 +263,7 @@ func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w i
 			if err := json.Unmarshal(event.Frame.Payload, &m); err != nil {
 				return err
 			}
-			fmt.Fprintf(w, "\n[%s] %s\n", m.Role, m.Text())
+			fmt.Fprintf(w, "\n[%s%s] %s\n", who, m.Role, m.Text())
 		}
 	}
 	return nil
@@ -379,13 +391,14 @@ func TestAgents(t *testing.T) {
 	must(t, approve(ctx, c, a))
 	text, err := exec.Result(ctx)
 	must(t, err)
-	if text != "done with paid" {
+	const paid = "anna changed the arguments. The call was made with {\"order\":\"7\",\"cents\":1000}\npaid"
+	if text != "done with "+paid {
 		t.Error(text)
 	}
 	var printed strings.Builder
 	must(t, print(ctx, c, exec.ID(), &printed))
 	for _, want := range []string{"[user] What about tides?", `[tool] ["tides come twice a day"]`,
-		"done with paid\n[assistant] done with paid"} {
+		"done with " + paid + "\n[assistant] done with " + paid} {
 		if !strings.Contains(printed.String(), want) {
 			t.Errorf("no %q in %s", want, &printed)
 		}
