@@ -41,12 +41,14 @@
 // A tool with [MaySuspend] may wait for hours, and may have steps of its own: the execution is suspended meanwhile and
 // holds nothing.
 //
-// The module agent/mcptools makes tools of those of MCP servers, whose tasks are such waits.
+// The module agent/mcptools gives agents the tools of MCP servers. Tasks of such servers are such waits.
 //
 // # Agents that use agents
 //
 // A tool made with [Child] is an execution of any kind, which may be another agent. All such calls of a turn run at
-// once while the parent is suspended, after the other tools of the turn.
+// once while the parent is suspended, after the other tools of the turn. flow.Share among [ChildOptions] bounds what a
+// child may spend of the parent's gates. A tail of the parent has the output of its children, too
+// (stream.TailEvent.Child).
 //
 // # Images and files
 //
@@ -103,8 +105,8 @@
 //     that turn the direction of writing as escapes, and says when it is cut. What is approved is what runs.
 //   - A child fails, is cancelled or expires. The model is told. The process of the parent dies while children run:
 //     they go on, and the next run waits for the same ones.
-//   - A person changes the arguments to what does not fit. The door refuses it. If it comes nevertheless, that is a
-//     rejection with the reason, and the tool does not run.
+//   - A person changes the arguments to some that do not fit. The answer is refused. If one comes in nevertheless, by
+//     another client, the model is told that it was rejected and why, and the tool does not run.
 //   - Nobody approves. The run waits, holding nothing, until [Decision].Within is over; then the model is told, or what
 //     [Decision].Over says.
 //   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result

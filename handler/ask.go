@@ -61,13 +61,13 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 // AskAll asks several questions at once, 1..64 of them, and returns when each is answered or its time is over, with the
 // answers in their order: Answer.Cause says which it was. Each question has a Key, the waitpoint that takes its
 // answers, and may have a time limit of its own, Within; that of one ends no other. They are answered in any order, as
-// those of [Task.Ask] are. A question that was answered takes no other answer: who comes later is told that it is
-// closed.
+// those of [Task.Ask] are. A question that was answered takes no other answer: a later one is refused with
+// flowfabric.ErrWaitpointClosed.
 //
-// Up to 16 questions, of at most 64 KiB as JSON, are open at once, in one suspension called name; what is left follows
-// in others, called name and a number from 2. An operator who resumes the execution ends those that are open, and what
-// was answered before counts. What was answered is kept by key: a later version of the handler that asks more asks only
-// that.
+// Up to 16 questions, of at most 64 KiB as JSON, are open at once, in one suspension called name. The others follow
+// in further suspensions, called name and a number from 2. An operator who resumes the execution ends the open ones;
+// answers that came before count. Answers are kept by key, so a later version of the handler with more questions asks
+// only the new ones.
 //
 // Errors: those of [Await], but for ErrNoSignal and ErrWaitTimeout; flowfabric.ErrInvalidInput for no questions or more
 // than 64, and for one that is out of bounds, has no key, or that of another.

@@ -36,13 +36,13 @@
 //	TailResumed     the attempt goes on in another run            Resumed
 //	TailFrame       a frame was appended                          Frame
 //	TailGap         frames were gone before they could be read    Trimmed, Missed
-//	TailSuspended   the attempt waits for an answer               At, Suspension
+//	TailSuspended   it waits: for answers, messages or children   At, Suspension
 //	TailAttemptEnd  the attempt has ended, all frames are there   At, Reason, Category, Message, Recorded
 //	TailRetry       another attempt is to begin                   At, Type, Category, Message
-//	TailEnd         the execution has ended                       At, State, Code, Category, Message, By, Source
+//	TailEnd         the execution has ended                       At, State, Category, Message, By, Source
 //
-// TailSuspended and TailRetry tell what the execution waits for: a tail that comes while it waits is told, once, and
-// one that comes later is not. All other events are part of the history.
+// TailSuspended and TailRetry say what the execution waits for. A tail gets them once, and only while it waits. All
+// other events are part of the history.
 //
 // A tail also has the events of the children that the handler shows (flow.Streamed), and of theirs, at most four levels
 // down. TailEvent.Child says whose an event is; a TailEnd with a Child is that child's. Each source has the events that
@@ -50,7 +50,7 @@
 // every reader. What happens in one millisecond comes in the order in which the children were announced, and behind
 // them their parent's. A tail follows 32 children at once. The next one waits until another has ended, and so does what
 // its parent says behind the place where it was announced. If all 32 wait for children of their own, they do without.
-// What of a child comes after the end of its parent is not shown: it has a tail of its own. While a child waits, the
+// Output of a child after the end of its parent is not shown: the child has a tail of its own. While a child waits, the
 // positions of all events also say whether that was told.
 //
 // To resume, keep the Position of the last event and pass it to client.From: a tail goes on behind any event and

@@ -37,7 +37,7 @@
 // # Tasks
 //
 // A server may answer a call with a task, for work that takes hours: by the extension io.modelcontextprotocol/tasks, or
-// by the tasks of protocol 2025-11-25 for tools that say they support them. Both are used where the server has them,
+// by the tasks of protocol 2025-11-25 for tools that support them. Both are used where the server has them,
 // unless [Server].NoTasks is set. The start of the task is a step. Then the execution is suspended, holds neither a
 // slot nor a request, and asks again after the server's poll interval, 1 s to 1 h. After ten polls the pauses grow
 // by a quarter each, up to an hour, since a poll costs two of the steps of an execution. Calls of such tools come after
@@ -45,7 +45,7 @@
 //
 // A task that wants input from a user is cancelled, and the model is told what it asked: an agent has no user at hand.
 // When the execution is cancelled while it asks the server, the task is cancelled, too. An execution that is cancelled
-// while it is suspended runs nothing any more, so its task goes on until it ends.
+// while it is suspended runs nothing any more, so its task continues until the server ends it.
 //
 // # What can go wrong, and what follows
 //
@@ -54,7 +54,7 @@
 //	the server is away, or dies during the call       the model is told; with RetryAway the attempt fails
 //	it is away when its tools are listed              the attempt fails, category mcp_away
 //	it is away when a task is polled                  the next poll asks again; after ten in a row, as in a call
-//	a schema that cannot be checked                   the model is told it, and any object is let through
+//	a schema that cannot be checked                   the model gets it, and any object is accepted
 //	a name that models do not take, or that is taken  it is replaced, see [Pool.Tools]
 //
 // Descriptions of tools reach the model as the server wrote them, cut to 8 KiB. Use [Server].Include and
