@@ -28,7 +28,16 @@ const (
 // Effects is told what a handler does to the world outside the store: charges, mails, rows. [Crashes] gives one to
 // each run and finds out what was lost, and what was done again although it was known to be done. Safe for
 // concurrent use.
-type Effects struct{ journal *journal }
+type Effects struct {
+	// Beside, if the function that makes the handler sets it, runs beside the execution in each run, from the
+	// submission on: a reader who follows it, say, which deaths of the worker do not concern. c is a client of the
+	// store, and what is written with it is no place to crash at, but for answers and messages. The run waits for it
+	// before the report is checked. It may go on for a minute of virtual time after the execution has ended; then the
+	// test fails and ctx ends, at which it must return. [Run] has it, too, set by the function of [Also].
+	Beside func(ctx context.Context, c *client.Client, id flowfabric.ExecutionID)
+
+	journal *journal
+}
 
 // Did notes that the effect called name happens now; fakes of what a handler depends on are the place to call it from.
 // An effect that belongs to a step should be named like the step, and different effects differently: the name is what
@@ -89,7 +98,8 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 		t.Helper()
 		j := newJournal(plan)
 		j.found = found
-		r := runWith(t, stage{runtime.Config{LeaseTTL: crashLease}, j}, def, setup(&Effects{j}), in, opts)
+		fx := &Effects{journal: j}
+		r := runWith(t, stage{runtime.Config{LeaseTTL: crashLease}, fx}, def, setup(fx), in, opts)
 		if r == nil {
 			return nil, nil
 		}

@@ -35,7 +35,7 @@
 // # Children
 //
 // A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds,
-// [Run] and [Crashes] have only one, which may be its own child.
+// [Run] and [Crashes] have one, which may be its own child, and those of [Also].
 //
 // # Gates
 //

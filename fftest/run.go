@@ -3,7 +3,9 @@ package fftest
 import (
 	"context"
 	"testing"
+	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -20,7 +22,7 @@ func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 	fn func(context.Context, *handler.Task, In) (Out, error),
 	in In, opts ...client.SubmitOption) *Report[Out] {
 	t.Helper()
-	return runWith(t, stage{journal: newJournal(crash{})}, def, fn, in, opts)
+	return runWith(t, stage{fx: &Effects{journal: newJournal(crash{})}}, def, fn, in, opts)
 }
 
 // Also has the worker of [Run] and [Crashes] run more kinds of work, those of children for example: bindings makes
@@ -33,10 +35,13 @@ type also func(fx *Effects) []handler.Binding
 
 func (also) SubmitOption() {}
 
-// stage is what a run takes place on: how its worker is configured, and what notes its steps.
+// besideTime is how long after the end of an execution what runs beside it may go on.
+const besideTime = time.Minute
+
+// stage is what a run takes place on: how its worker is configured, and who is told its effects.
 type stage struct {
-	cfg     runtime.Config
-	journal *journal
+	cfg runtime.Config
+	fx  *Effects
 }
 
 func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Out],
@@ -48,17 +53,43 @@ func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Ou
 		submitted := opts[:0:0]
 		for _, opt := range opts {
 			if more, ok := opt.(also); ok {
-				bindings = append(bindings, more(&Effects{on.journal})...)
+				bindings = append(bindings, more(on.fx)...)
 			} else {
 				submitted = append(submitted, opt)
 			}
 		}
-		w := newEnv(inner, on.cfg, bindings, on.journal)
+		w := newEnv(inner, on.cfg, bindings, on.fx.journal)
 		defer w.close()
-		r = Submit(w, def, in, submitted...).Wait()
+		x := Submit(w, def, in, submitted...)
+		over := w.beside(x.ID(), on.fx.Beside)
+		r = x.Wait()
+		over()
 	})
 	if r != nil {
 		r.t = t
 	}
 	return r
+}
+
+// beside starts what runs beside an execution. over is to be called when that has ended, and returns when it is over.
+func (w *Env) beside(id flowfabric.ExecutionID,
+	fn func(ctx context.Context, c *client.Client, id flowfabric.ExecutionID)) (over func()) {
+	if fn == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(w.life)
+	ended := make(chan struct{})
+	w.running.Go(func() {
+		defer close(ended)
+		fn(ctx, w.client, id)
+	})
+	return func() {
+		defer cancel()
+		late := time.AfterFunc(besideTime, func() {
+			w.t.Errorf("fftest: what runs beside the execution goes on %s after its end", besideTime)
+			cancel()
+		})
+		defer late.Stop()
+		<-ended
+	}
 }
