@@ -63,27 +63,36 @@ func talkBeside(t *testing.T, model agent.Model, w *world,
 // besides is a handler whose runs have sessions of their own with servers in this process, as in a process of its own.
 func besides(model agent.Model, change func(*mcptools.Server),
 	worlds ...*world) func(context.Context, *handler.Task, string) (agent.Result, error) {
-	return func(ctx context.Context, t *handler.Task, prompt string) (agent.Result, error) {
-		var servers []mcptools.Server
-		for i, w := range worlds {
-			b := &beside{world: w}
-			defer b.running.Wait()
-			s := mcptools.Server{Name: string(rune('a' + i)), Transport: b.transport}
-			if w.dialect == "old" {
-				s.Protocol = "2025-11-25"
-			}
-			if change != nil {
-				change(&s)
-			}
-			servers = append(servers, s)
-		}
-		p, err := mcptools.New(mcptools.Config{Logger: quiet}, servers...)
-		if err != nil {
-			return agent.Result{}, err
-		}
-		defer p.Close()
-		return talking(p, model)(ctx, t, prompt)
+	return func(ctx context.Context, t *handler.Task, prompt string) (r agent.Result, err error) {
+		err = pooled(change, worlds, func(p *mcptools.Pool) (err error) {
+			r, err = talking(p, model)(ctx, t, prompt)
+			return err
+		})
+		return r, err
 	}
+}
+
+// pooled gives a function a pool of servers in this process, a, b and so on, while it runs.
+func pooled(change func(*mcptools.Server), worlds []*world, fn func(p *mcptools.Pool) error) error {
+	var servers []mcptools.Server
+	for i, w := range worlds {
+		b := &beside{world: w}
+		defer b.running.Wait()
+		s := mcptools.Server{Name: string(rune('a' + i)), Transport: b.transport}
+		if w.dialect == "old" {
+			s.Protocol = "2025-11-25"
+		}
+		if change != nil {
+			change(&s)
+		}
+		servers = append(servers, s)
+	}
+	p, err := mcptools.New(mcptools.Config{Logger: quiet}, servers...)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return fn(p)
 }
 
 var help = handler.Define[string, string]("help")

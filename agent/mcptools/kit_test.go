@@ -92,7 +92,7 @@ func (w *world) server() *sdk.Server {
 		s.AddTool(&sdk.Tool{Name: name, Description: "about " + name, InputSchema: json.RawMessage(schema)}, fn)
 	}
 	add("search", func(_ context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		w.effect("search")
+		w.effect("search " + string(q.Params.Arguments))
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.keys = append(w.keys, fmt.Sprint(q.Params.Meta[mcptools.KeyName]))
@@ -320,13 +320,14 @@ func (b *beside) transport(context.Context) (sdk.Transport, error) {
 	return theirs, nil
 }
 
-// script is a model that answers by what the conversation has come to.
+// script is a model that answers by what the conversation has come to, word by word.
 type script struct {
 	answers []agent.Response
 	called  func(turn int, req agent.Request) // may be nil
 }
 
-func (s *script) Generate(_ context.Context, req agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+func (s *script) Generate(ctx context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	turn := 0
 	for _, m := range req.Messages {
 		if m.Role == agent.Assistant {
@@ -339,16 +340,23 @@ func (s *script) Generate(_ context.Context, req agent.Request, _ func(agent.Del
 	if turn >= len(s.answers) {
 		return agent.Response{}, handler.Permanent(errors.New("the script has no more answers"))
 	}
-	return s.answers[turn], nil
+	for _, word := range strings.SplitAfter(s.answers[turn].Message.Text(), " ") {
+		if err := delta(agent.Delta{Text: word}); err != nil {
+			return agent.Response{}, err
+		}
+	}
+	return s.answers[turn], context.Cause(ctx)
 }
 
+// says is an answer that ends, of 10 tokens.
 func says(text string) agent.Response {
-	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd}
+	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd,
+		Usage: agent.Usage{Input: 7, Output: 3}}
 }
 
-// wants is an answer that calls tools: name, arguments, name, arguments …
+// wants is an answer that calls tools, of 10 tokens: name, arguments, name, arguments …
 func wants(calls ...string) agent.Response {
-	r := agent.Response{Stop: agent.StopTools}
+	r := agent.Response{Stop: agent.StopTools, Usage: agent.Usage{Input: 7, Output: 3}}
 	for pair := range slices.Chunk(calls, 2) {
 		r.Message.Calls = append(r.Message.Calls, agent.ToolCall{ID: fmt.Sprintf("c%d", len(r.Message.Calls)+1),
 			Name: pair[0], Arguments: json.RawMessage(pair[1])})
