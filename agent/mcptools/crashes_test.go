@@ -39,29 +39,90 @@ var clerk = handler.Define[errand, agent.Result]("clerk", flowfabric.Retries(0))
 
 // office is one run of an agent with a sub-agent, both of which have tools of an MCP server and of their own.
 type office struct {
-	fx    *fftest.Effects
-	world *world
+	did      func(step string)
+	pool     func(fn func(p *mcptools.Pool) error) error
+	parallel int
+	began    func(ctx context.Context) // a clerk has; may be nil
 
-	mu      sync.Mutex
-	faults  []string
-	whole   []stream.TailEvent // read when the run was over
-	guests  [2][]stream.TailEvent
-	purse   admission.GateRecord
-	transit stream.Transcript // of whole
+	mu         sync.Mutex
+	faults     []string
+	whole      []stream.TailEvent // read when the run was over
+	guests     [2][]stream.TailEvent
+	purse      admission.GateRecord
+	transcript stream.Transcript // of whole
 }
 
-func newOffice(fx *fftest.Effects) *office {
-	o := &office{fx: fx}
-	steps := map[string]string{`search {"text":"open"}`: "tool 1.1 a_search",
-		`search {"text":"public"}`: "tool 1.2 a_search", `search {"text":"below"}`: "sub tool 1.1 a_search"}
-	o.world = &world{did: func(what string) {
-		if steps[what] == "" {
+// searches are the steps of what the server is asked.
+var searches = map[string]string{`search {"text":"open"}`: "tool 1.1 a_search",
+	`search {"text":"public"}`: "tool 1.2 a_search", `search {"text":"below"}`: "sub tool 1.1 a_search"}
+
+// newOffice is one whose server is in this process.
+func newOffice(fx *fftest.Effects) (o *office, w *world) {
+	o = &office{did: fx.Did}
+	w = &world{did: func(what string) {
+		if searches[what] == "" {
 			o.fault("the server was asked: %s", what)
 		}
-		fx.Did(steps[what])
+		fx.Did(searches[what])
 	}}
-	fx.Beside = o.read
-	return o
+	o.pool = func(fn func(p *mcptools.Pool) error) error { return pooled(asking, []*world{w}, fn) }
+	store := make(chan *client.Client, 1)
+	fx.Beside = func(ctx context.Context, c *client.Client, id flowfabric.ExecutionID) {
+		store <- c
+		o.read(ctx, c, id)
+	}
+	o.began = func(ctx context.Context) {
+		select {
+		case c := <-store: // the first run of a clerk
+			if reserved := o.gate(context.WithoutCancel(ctx), c).Reserved["tokens"]; reserved != 100 {
+				o.fault("%d are set aside for a clerk", reserved)
+			}
+		default:
+		}
+	}
+	return o, w
+}
+
+// asking has people asked about secrets.
+func asking(s *mcptools.Server) {
+	s.Include = []string{"search"}
+	s.Options = func(*sdk.Tool) []agent.ToolOption {
+		return []agent.ToolOption{agent.Needs(func(arguments json.RawMessage) agent.Decision {
+			return agent.Decision{Ask: strings.Contains(string(arguments), "secret")}
+		})}
+	}
+}
+
+// answers are what anna says about each question, in the execution and in its child.
+var answers = map[string]suspend.Answer{
+	"approve 1.4 refund":     {Choice: "reject", Comment: "too much"},
+	"approve 1.2 a_search":   {Choice: "approve", Arguments: json.RawMessage(`{"text":"public"}`)},
+	"approve 1.3 refund":     {Choice: "approve"},
+	"sub approve 1.2 refund": {Choice: "approve"},
+}
+
+var anna = flowfabric.By("anna")
+
+// answered gives the answers to an agent or its clerk.
+func answered[In any](fn func(context.Context, *handler.Task, In) (agent.Result, error),
+	keys ...string) func(context.Context, *handler.Task, In) (agent.Result, error) {
+	var all []fftest.Answer
+	for _, key := range keys {
+		all = append(all, fftest.Approve(key, answers[key], anna))
+	}
+	return fftest.Answered(fn, all...)
+}
+
+// wantOffice holds a result against what comes of an office, whatever happens to its workers.
+func wantOffice(t *testing.T, r agent.Result, err error) {
+	t.Helper()
+	if err != nil || r.Text != "all done now" || r.Usage.Total() != 20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	wantTold(t, r.Messages, `a_search: found {"text":"open"}`,
+		`a_search: anna changed the arguments. The call was made with {"text":"public"}`+"\n"+
+			` found {"text":"public"}`, "refund: paid 5",
+		"failed refund: the call was not made: rejected by anna: too much", "help: it is done")
 }
 
 func (o *office) fault(format string, args ...any) {
@@ -73,21 +134,14 @@ func (o *office) fault(format string, args ...any) {
 // agent runs an agent that answers so.
 func (o *office) agent(ctx context.Context, t *handler.Task, cfg agent.Config,
 	answers ...agent.Response) (r agent.Result, err error) {
-	ask := func(s *mcptools.Server) {
-		s.Include = []string{"search"}
-		s.Options = func(*sdk.Tool) []agent.ToolOption {
-			return []agent.ToolOption{agent.Needs(func(arguments json.RawMessage) agent.Decision {
-				return agent.Decision{Ask: strings.Contains(string(arguments), "secret")}
-			})}
-		}
-	}
 	prefix := ""
 	if cfg.Name != "" {
 		prefix = cfg.Name + " "
 	}
 	cfg.Model = &script{answers: answers,
-		called: func(turn int, _ agent.Request) { o.fx.Did(fmt.Sprint(prefix, "model ", turn)) }}
-	err = pooled(ask, []*world{o.world}, func(p *mcptools.Pool) error {
+		called: func(turn int, _ agent.Request) { o.did(fmt.Sprint(prefix, "model ", turn)) }}
+	cfg.Parallel = o.parallel
+	err = o.pool(func(p *mcptools.Pool) error {
 		tools, err := p.Tools(ctx, t)
 		if err != nil {
 			return err
@@ -95,7 +149,7 @@ func (o *office) agent(ctx context.Context, t *handler.Task, cfg agent.Config,
 		cfg.Tools = append(tools, agent.NewTool("refund", "pays back",
 			func(ctx context.Context, in amount) (string, error) {
 				call, _ := agent.CallFrom(ctx)
-				o.fx.Did(call.Step)
+				o.did(call.Step)
 				return fmt.Sprint("paid ", in.Cents), nil
 			}, agent.Needs(func(amount) agent.Decision { return agent.Decision{Ask: true} })),
 			agent.Child("help", "asks a clerk", clerk,
@@ -114,6 +168,9 @@ func (o *office) Handle(ctx context.Context, t *handler.Task, prompt string) (ag
 }
 
 func (o *office) clerk(ctx context.Context, t *handler.Task, in errand) (agent.Result, error) {
+	if o.began != nil {
+		o.began(ctx)
+	}
 	return o.agent(ctx, t, agent.Config{Name: "sub", Prompt: in.Text},
 		wants("a_search", `{"text":"below"}`, "refund", `{"cents":6}`), says("it is done"))
 }
@@ -128,12 +185,17 @@ func (o *office) read(ctx context.Context, c *client.Client, id flowfabric.Execu
 	readers.Wait()
 	o.whole = o.pieces(ctx, x, 1<<20)
 	for _, e := range o.whole {
-		o.transit.Add(e)
+		o.transcript.Add(e)
 	}
-	var err error
-	if o.purse, err = admin.New(c).GetGate(ctx, "purse"); err != nil {
+	o.purse = o.gate(ctx, c)
+}
+
+func (o *office) gate(ctx context.Context, c *client.Client) admission.GateRecord {
+	g, err := admin.New(c).GetGate(ctx, "purse")
+	if err != nil {
 		o.fault("%v", err)
 	}
+	return g
 }
 
 // pieces reads a tail so many events at a time, each time in one that goes on behind the last.
@@ -187,10 +249,10 @@ func name(child *stream.Child) string {
 func (o *office) shown() (lines []string) {
 	stay := map[string]bool{}
 	mark := func(who string, f stream.Frame) string { return fmt.Sprint(who, f.ID, f.Sequence) }
-	for _, f := range o.transit.Frames() {
+	for _, f := range o.transcript.Frames() {
 		stay[mark("parent", f)] = true
 	}
-	for child, t := range o.transit.Children() {
+	for child, t := range o.transcript.Children() {
 		for _, f := range t.Frames() {
 			stay[mark(name(&child), f)] = true
 		}
@@ -206,42 +268,65 @@ func (o *office) shown() (lines []string) {
 	return lines
 }
 
+var purse = admission.Gate{Name: "purse", OnHard: admission.HardFail,
+	Limits: map[string]admission.Limit{"tokens": {Hard: 1000}}}
+
+// check holds what was read of a run against what an undisturbed one shows; nil: it is that.
+func (o *office) check(t *testing.T, about string, undisturbed []string) (shown []string) {
+	t.Helper()
+	reserved := maps.Clone(o.purse.Reserved)
+	maps.DeleteFunc(reserved, func(_ string, n int64) bool { return n == 0 })
+	if len(reserved) > 0 {
+		t.Errorf("%s: %v is still reserved: %+v", about, reserved, o.purse.Spenders)
+	}
+	told, shown := o.passages(o.whole), o.shown()
+	for _, guest := range o.guests {
+		if seen := o.passages(guest); !slices.Equal(seen, told) {
+			t.Errorf("%s: a guest was told\n%s\nin the end it is\n%s", about, strings.Join(seen, "\n"),
+				strings.Join(told, "\n"))
+		}
+	}
+	if undisturbed != nil && !slices.Equal(shown, undisturbed) {
+		t.Errorf("%s: readers see\n%s\nundisturbed\n%s", about, strings.Join(shown, "\n"),
+			strings.Join(undisturbed, "\n"))
+	}
+	if faults := slices.Compact(o.faults); len(faults) > 0 || o.transcript.Lost() > 0 {
+		t.Errorf("%s: %q, %d lost", about, faults, o.transcript.Lost())
+	}
+	return shown
+}
+
+// helped has a clerk beside the agent.
+func helped(o func(fx *fftest.Effects) *office) client.SubmitOption {
+	return fftest.Also(func(fx *fftest.Effects) []handler.Binding {
+		return []handler.Binding{handler.Bind(clerk, answered(o(fx).clerk, "sub approve 1.2 refund"))}
+	})
+}
+
 // Wherever the worker dies around an agent with a sub-agent, tools of an MCP server and three approvals at once, of
 // which one is edited: no recorded call of a model or a tool is made again; the ledger has each recorded token once;
 // nothing stays reserved; and two readers of the merged stream who come and go are told the same as one who reads it in
 // the end, of which the same stays as of a run that nothing disturbs.
 func TestCrashesOfAnOffice(t *testing.T) {
-	purse := admission.Gate{Name: "purse", OnHard: admission.HardFail,
-		Limits: map[string]admission.Limit{"tokens": {Hard: 1000}}}
-	anna := flowfabric.By("anna")
 	var o *office // of the run that is checked
+	var w *world
+	var fx *fftest.Effects
 	var undisturbed []string
 	repeated, most := 0, 0
 	crashes := fftest.Crashes(t, chat,
-		func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
-			o = newOffice(fx)
-			return fftest.Answered(o.Handle,
-				fftest.Approve("approve 1.4 refund", suspend.Answer{Choice: "reject", Comment: "too much"}, anna),
-				fftest.Approve("approve 1.2 a_search",
-					suspend.Answer{Choice: "approve", Arguments: json.RawMessage(`{"text":"public"}`)}, anna),
-				fftest.Approve("approve 1.3 refund", suspend.Answer{Choice: "approve"}, anna))
+		func(next *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
+			fx = next
+			o, w = newOffice(fx)
+			return answered(o.Handle, "approve 1.4 refund", "approve 1.2 a_search", "approve 1.3 refund")
 		}, "hello", func(r *fftest.Report[agent.Result]) {
-			if r.Err != nil || r.Result.Text != "all done now" || r.Result.Usage.Total() != 20 {
-				t.Errorf("%s: %+v, %v", r.Crash, r.Result, r.Err)
-				return
-			}
-			wantTold(t, r.Result.Messages, `a_search: found {"text":"open"}`,
-				`a_search: anna changed the arguments. The call was made with {"text":"public"}`+
-					"\n"+` found {"text":"public"}`, "refund: paid 5",
-				"failed refund: the call was not made: rejected by anna: too much", "help: it is done")
+			wantOffice(t, r.Result, r.Err)
 			r.Want(fftest.Want{Waits: []string{"approve 1", "children 1"}})
-			if keys := slices.Compact(slices.Sorted(slices.Values(o.world.keys))); len(keys) != 3 {
-				t.Errorf("%s: keys %q of three calls", r.Crash, o.world.keys)
+			if keys := slices.Compact(slices.Sorted(slices.Values(w.keys))); len(keys) != 3 {
+				t.Errorf("%s: keys %q of three calls", r.Crash, w.keys)
 			}
-
 			calls := int64(0)
 			for _, model := range []string{"model 1", "model 2", "sub model 1", "sub model 2"} {
-				calls += int64(o.fx.Count(model))
+				calls += int64(fx.Count(model))
 			}
 			if used := o.purse.Used["tokens"]; used < 40 || used > 10*calls || used != r.Used["purse"]["tokens"] {
 				t.Errorf("%s: %d tokens are used, 40 recorded, and models were called %d times", r.Crash, used, calls)
@@ -249,34 +334,12 @@ func TestCrashesOfAnOffice(t *testing.T) {
 			if calls > 4 {
 				repeated++
 			}
-			reserved := maps.Clone(o.purse.Reserved)
-			maps.DeleteFunc(reserved, func(_ string, n int64) bool { return n == 0 })
-			if len(reserved) > 0 {
-				t.Errorf("%s: %v is still reserved: %+v", r.Crash, reserved, o.purse.Spenders)
-			}
-
-			told, shown := o.passages(o.whole), o.shown()
-			for _, guest := range o.guests {
-				if seen := o.passages(guest); !slices.Equal(seen, told) {
-					t.Errorf("%s: a guest was told\n%s\nin the end it is\n%s", r.Crash, strings.Join(seen, "\n"),
-						strings.Join(told, "\n"))
-				}
-			}
+			shown := o.check(t, r.Crash, undisturbed)
 			if undisturbed == nil {
 				undisturbed = shown
 			}
-			if !slices.Equal(shown, undisturbed) {
-				t.Errorf("%s: readers see\n%s\nundisturbed\n%s", r.Crash, strings.Join(shown, "\n"),
-					strings.Join(undisturbed, "\n"))
-			}
-			most = max(most, len(told))
-			if o.faults = slices.Compact(o.faults); len(o.faults) > 0 || o.transit.Lost() > 0 {
-				t.Errorf("%s: %q, %d lost", r.Crash, o.faults, o.transit.Lost())
-			}
-		}, fftest.Gates(purse), fftest.Also(func(*fftest.Effects) []handler.Binding {
-			return []handler.Binding{handler.Bind(clerk, fftest.Answered(o.clerk,
-				fftest.Approve("sub approve 1.2 refund", suspend.Answer{Choice: "approve"}, anna)))}
-		}))
+			most = max(most, len(o.whole))
+		}, fftest.Gates(purse), helped(func(*fftest.Effects) *office { return o }))
 	t.Logf("%d crashes, after %d of which a model was called again; %d of at most %d events stay", crashes, repeated,
 		len(undisturbed), most)
 	if crashes < 100 || repeated == 0 {

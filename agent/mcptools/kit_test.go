@@ -26,10 +26,22 @@ import (
 )
 
 // asServer makes the test's own program an MCP server over stdio; its value is a folder for what it has to remember.
-const asServer = "FLOWFABRIC_TEST_AS_MCP_SERVER"
+// With asWorker it is a worker on the server at that URL, which starts itself as the MCP server.
+const (
+	asServer = "FLOWFABRIC_TEST_AS_MCP_SERVER"
+	asWorker = "FLOWFABRIC_TEST_AS_WORKER"
+)
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(asServer); dir != "" {
+	dir := os.Getenv(asServer)
+	if url := os.Getenv(asWorker); url != "" {
+		if err := work(url, dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if dir != "" {
 		if err := (&world{dir: dir}).server().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -91,8 +103,13 @@ func (w *world) server() *sdk.Server {
 		}
 		s.AddTool(&sdk.Tool{Name: name, Description: "about " + name, InputSchema: json.RawMessage(schema)}, fn)
 	}
-	add("search", func(_ context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		w.effect("search " + string(q.Params.Arguments))
+	add("search", func(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		what := "search " + string(q.Params.Arguments)
+		w.effect(what)
+		if step := searches[what]; w.dir != "" && step != "" && w.note(step) == 0 && slices.Contains(deadly, step) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.keys = append(w.keys, fmt.Sprint(q.Params.Meta[mcptools.KeyName]))
