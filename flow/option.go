@@ -85,10 +85,12 @@ func AnyFailed() NodeOption {
 // Share is how much a child ([Child]) may use of its parent's gates, by dimension: 1..8 dimensions, 1..2^53-1 of each.
 // It is set aside in these gates before the child is made (handler.Task.WaitChildren), so nobody else uses it up, and
 // counts as used. What the child reserves and spends there is drawn from it, and needs no other room; what is beyond it
-// is refused, with an error that wraps flowfabric.ErrOverBudget, whatever the gate says of itself. What is left is
-// given back when the child has ended, at the latest two minutes later. If a gate begins a new period meanwhile, the
-// share is still the most that the child may use, but the room there is not set aside any more. A gate that counts no
-// amounts ignores it, and without gates it bounds nothing. A node of a flow has no parent, and is refused.
+// is refused, with an error that wraps flowfabric.ErrOverBudget, whatever the gate says of itself. Shares of its
+// own children are parts of its share, and what these leave is in it again; what children without a share use is not
+// drawn from it. What is left is given back when the child has ended, at the latest two minutes later. If a gate begins
+// a new period meanwhile, the share is still the most that the child may use, but the room there is not set aside any
+// more. A gate that counts no amounts ignores it, and without gates it bounds nothing. A node of a flow has no parent,
+// and is refused.
 func Share(amounts map[string]int64) NodeOption {
 	return nodeFunc(func(n *node) {
 		if n.share = maps.Clone(amounts); n.share == nil {

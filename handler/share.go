@@ -16,8 +16,8 @@ import (
 
 // shareOf is the share of a child, in the gates of its parent.
 func (t *Task) shareOf(child engine.FlowMember) *ledger.Entry {
-	return &ledger.Entry{Fence: flowfabric.Fence{Execution: child.ID}, Number: 1, Own: t.spending.gates,
-		Amounts: child.Share, Repeats: true}
+	return &ledger.Entry{Fence: flowfabric.Fence{Execution: child.ID}, Number: 1, Of: t.ID(),
+		Own: t.spending.gates, Amounts: child.Share, Repeats: true}
 }
 
 // shared has a child with a share ask the gates of its parent.

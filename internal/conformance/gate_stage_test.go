@@ -221,7 +221,7 @@ func acquiring(gate, how string, id flowfabric.ExecutionID, epoch, number, estim
 
 // reserving is the wire form of a call about a reservation.
 func reserving(gate, how string, id flowfabric.ExecutionID, epoch, number string, amounts ...string) []string {
-	return append([]string{proto, gate, how, spenderText(id), epoch, number, "", "0", "0", "0", "0", "",
+	return append([]string{proto, gate, how, spenderText(id), epoch, number, "", "", "0", "0", "0", "0", "",
 		strconv.Itoa(len(amounts) / 2)}, amounts...)
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -117,6 +118,76 @@ var shareScenarios = []scenario{
 		x.Number = 5
 		g.reserve(x, 31, false) // 30 are left of the share
 		g.unshared(share, 100, 90)
+		g.sound()
+	}},
+	{name: "a share of a share is a part of it, and goes back there", run: func(w *env) {
+		g := newGates(w)
+		b := g.budget(nil)
+		x := engine.Reservation{Gate: b, Execution: mint.ID(w.p), Epoch: 1, Number: 1}
+		below := engine.Reservation{Gate: b, Execution: mint.ID(w.p), Of: x.Execution}
+		share := g.shared(x, 60, true)
+		g.reserve(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Epoch: 1, Number: 1}, 40, true)
+		r := g.reserve(engine.Reservation{Gate: b, Execution: below.Execution, Of: x.Execution, Number: 1}, 61, false)
+		g.decides("more than the parent has", r, "HARD_BREACH", false, breach("tokens", true, 0, 60, false))
+		part := g.shared(below, 50, true) // the gate is full
+		same(w, "again", g.reserve(part, 50, true).Replayed, true)
+		g.stands(b, 100, 100)
+		g.reserve(x, 11, false)
+		x.Number = 2
+		g.reserve(x, 10, true)
+		below.Epoch, below.Number, below.Of = 1, 1, flowfabric.ExecutionID{}
+		g.reserve(below, 20, true)
+		g.settled(below, 15, 100, 85)
+		part.Of = flowfabric.ExecutionID{}
+		g.unshared(part, 100, 85) // 35 are the parent's again
+		g.unshared(part, 100, 85)
+		x.Number = 3
+		g.reserve(x, 36, false)
+		x.Number = 4
+		g.reserve(x, 35, true)
+		g.settled(x, 0, 100, 85)
+		g.unshared(share, 65, 50)
+		g.sound()
+		part.Of = part.Execution
+		_, _, err := w.e.Reserve(w.ctx, part)
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "a share of a share in a later period takes room and goes back to the bound", run: func(w *env) {
+		g := newGates(w)
+		b := g.budget(nil)
+		x := engine.Reservation{Gate: b, Execution: mint.ID(w.p), Epoch: 1, Number: 1}
+		share := g.shared(x, 60, true)
+		early := g.shared(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Of: x.Execution}, 20, true)
+		g.resetUsage(b)
+		late := g.shared(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Of: x.Execution}, 30, true)
+		g.stands(b, 30, 30)
+		g.reserve(x, 11, false)
+		early.Of, late.Of = flowfabric.ExecutionID{}, flowfabric.ExecutionID{}
+		g.unshared(early, 30, 30)
+		g.unshared(late, 0, 0)
+		x.Number = 2
+		g.reserve(x, 61, false)
+		x.Number = 3
+		g.reserve(x, 60, true)
+		g.stands(b, 60, 60)
+		g.unshared(share, 60, 60)
+		g.sound()
+	}},
+	{name: "who has set shares aside is started though the gate is full, to give them back", run: func(w *env) {
+		g := newGates(w)
+		b := g.budget(func(b *admission.Gate) { b.OnHard = admission.HardBlock })
+		parent := mint.ID(w.p)
+		one := g.shared(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Of: parent}, 60, true)
+		two := g.shared(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Of: parent}, 40, true)
+		same(w, "all is set aside", g.look(b, 1, parent).Why, "")
+		one.Of, two.Of = flowfabric.ExecutionID{}, flowfabric.ExecutionID{}
+		g.unshared(one, 40, 40)
+		g.reserve(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Epoch: 1, Number: 1}, 60, true)
+		same(w, "one is open", g.look(b, 1, parent).Why, "")
+		g.unshared(two, 60, 60)
+		g.unshared(two, 60, 60)
+		g.reserve(engine.Reservation{Gate: b, Execution: mint.ID(w.p), Epoch: 1, Number: 1}, 40, true)
+		same(w, "none is", g.look(b, 1, parent).Why, "amount")
 		g.sound()
 	}},
 	{name: "who has a share is started though the gate is full, and who has none is not", run: func(w *env) {

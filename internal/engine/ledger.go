@@ -24,7 +24,8 @@ type Reservation struct {
 	Number    uint64 // of the reservation among those of the lease, from 1
 	// Last is the gate whose word decides if the reservation is in several, "" if it is this one.
 	Last  string
-	Below uint64 // nobody asks any more about reservations of the lease with a lower number
+	Of    flowfabric.ExecutionID // of a share: the parent, whose own share, if there is one, it is a part of
+	Below uint64                 // nobody asks any more about reservations of the lease with a lower number
 	// Priority and Since, when it was created, of the execution: who waits first.
 	Priority int
 	Since    time.Time
@@ -36,6 +37,9 @@ func (x Reservation) call(how string) wire.Reserve {
 	q := wire.Reserve{Name: x.Gate, How: how, Execution: full(x.Execution), Epoch: int(x.Epoch), Number: int(x.Number),
 		Last: x.Last, Below: int(x.Below), Priority: x.Priority, Since: max(0,
 			int(x.Since.UnixMilli())), Label: x.Label}
+	if how == "reserve" && !x.Of.IsZero() {
+		q.Of = full(x.Of)
+	}
 	if how == "reserve" || how == "settle" {
 		q.Dimensions = amounts[wire.ReserveDimension](x.Amounts)
 	}

@@ -41,12 +41,13 @@ type Store interface {
 // Entry is a reservation of a call in all its gates.
 type Entry struct {
 	Fence    flowfabric.Fence
-	Number   uint64    // of the reservation under the lease, from 1
-	Below    uint64    // those with a lower number are over for good
-	Priority int       // of the execution
-	Since    time.Time // when it was created
-	Own      []string  // the gates of the execution, sorted
-	Label    string    // of calls that are alike
+	Of       flowfabric.ExecutionID // of a share: the parent, whose own share, if there is one, it is a part of
+	Number   uint64                 // of the reservation under the lease, from 1
+	Below    uint64                 // those with a lower number are over for good
+	Priority int                    // of the execution
+	Since    time.Time              // when it was created
+	Own      []string               // the gates of the execution, sorted
+	Label    string                 // of calls that are alike
 	Amounts  map[string]int64
 	// Last is the gate whose word decides, "" if none counts amounts; Reserve sets it.
 	Last string
@@ -181,7 +182,7 @@ func Strangers(err error, told map[string]int64) []string {
 
 func (x *Entry) at(name string, amounts map[string]int64) engine.Reservation {
 	r := engine.Reservation{Gate: name, Execution: x.Fence.Execution, Epoch: x.Fence.Epoch, Number: x.Number,
-		Below: x.Below, Priority: x.Priority, Since: x.Since, Label: x.Label, Amounts: amounts}
+		Of: x.Of, Below: x.Below, Priority: x.Priority, Since: x.Since, Label: x.Label, Amounts: amounts}
 	if name != x.Last {
 		r.Last = x.Last
 	}

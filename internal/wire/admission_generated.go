@@ -818,10 +818,10 @@ func (x *RemoveGateReply) Read(r *Reader) {
 // it was never made, and the amounts; c without amounts of an epoch of which that is not known any more. Epoch 0 is
 // a share: what a parent reserves for a child that it makes, which then uses that and no more of these dimensions,
 // whether there is room or not; what it gives back is in its share again. Only what is left of a share is released.
-// label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what
-// nine of ten of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts
-// answers applied 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as
-// in ff_spend.
+// of is that parent: if it has a share of its own, the child's is a part of that, and goes back there. label names
+// calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine of ten
+// of the last 64 did not pass, by dimension, as soon as there are eight. One that counts no amounts answers applied
+// 0 and no breach, but ends what was reserved when it did. Breaches and those who are woken are as in ff_spend.
 type Reserve struct {
 	Name       string
 	How        string // reserve|settle|release|resolve
@@ -829,6 +829,7 @@ type Reserve struct {
 	Epoch      int
 	Number     int // 1..
 	Last       string
+	Of         string // or none
 	Below      int
 	Priority   int
 	Since      int
@@ -840,7 +841,7 @@ type Reserve struct {
 func (Reserve) Function() string { return "ff_reserve" }
 
 func (a Reserve) Append(to []string) []string {
-	to = append(to, a.Name, a.How, a.Execution, number(a.Epoch), number(a.Number), a.Last, number(a.Below), number(a.Priority), number(a.Since), flag(a.Full), a.Label)
+	to = append(to, a.Name, a.How, a.Execution, number(a.Epoch), number(a.Number), a.Last, a.Of, number(a.Below), number(a.Priority), number(a.Since), flag(a.Full), a.Label)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)

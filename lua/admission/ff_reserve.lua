@@ -15,7 +15,7 @@
 -- void, it was never made, and the amounts; c without amounts of an epoch of which that is not known any more.
 -- Epoch 0 is a share: what a parent reserves for a child that it makes, which then uses that and no more of these
 -- dimensions, whether there is room or not; what it gives back is in its share again. Only what is left of a share is
--- released.
+-- released. of is that parent: if it has a share of its own, the child's is a part of that, and goes back there.
 -- label names calls that are alike: a settlement is remembered under it, and the estimate that is answered is what nine
 -- of ten of the last 64 did not pass, by dimension, as soon as there are eight.
 -- One that counts no amounts answers applied 0 and no breach, but ends what was reserved when it did. Breaches and
@@ -23,7 +23,7 @@
 -- Flags:   none
 -- Go:      Engine.reservation
 -- Args:    protocol name:label how:reserve|settle|release|resolve execution:ref epoch:n number:n(1..) last:text
---          below:n priority:int since:n full:flag label:line(0..64)
+--          of:ref? below:n priority:int since:n full:flag label:line(0..64)
 --          dimensions:rows(0..64) {dimension:dimension !invalid_delta amount:n}
 -- Replies: OK verdict:OK|SOFT_BREACH|HARD_BREACH applied:flag late:flag action:text left:ms period:n parent:text
 --          breaches:rows {breach:text} waiters:rows {waiter:text} settled:text estimate:text;
@@ -39,6 +39,9 @@ function ff_reserve_do.judge(q)
   end
   if q.epoch == 0 and (q.number > 1 or q.how ~= 'reserve' and q.how ~= 'release') then
     return reply.err('invalid_input', 'epoch: 0 is a share, of number 1, which is reserved and released')
+  end
+  if q.of ~= '' and (q.epoch > 0 or q.how ~= 'reserve' or q.of == q.id) then
+    return reply.err('invalid_input', 'of: of a share that is reserved, another execution')
   end
   if q.last ~= '' and not args.label(q.last) then return reply.err('invalid_input', 'last: a gate') end
   if q.priority < -1000000 or q.priority > 1000000 then

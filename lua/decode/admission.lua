@@ -530,11 +530,12 @@ function decode.ff_reserve(argv)
     epoch = args.int(argv[5], 0, 9007199254740991),
     number = args.int(argv[6], 1, 9007199254740991),
     last = argv[7],
-    below = args.int(argv[8], 0, 9007199254740991),
-    priority = args.signed(argv[9]),
-    since = args.int(argv[10], 0, 9007199254740991),
-    full = argv[11] == '1',
-    label = argv[12],
+    of = argv[8],
+    below = args.int(argv[9], 0, 9007199254740991),
+    priority = args.signed(argv[10]),
+    since = args.int(argv[11], 0, 9007199254740991),
+    full = argv[12] == '1',
+    label = argv[13],
   }
   local at, count
   if not args.label(q.name) then
@@ -555,6 +556,9 @@ function decode.ff_reserve(argv)
   if not q.last then
     return nil, reply.err('invalid_input', 'last: a text')
   end
+  if q.of ~= '' and not args.ref(q.of) then
+    return nil, reply.err('invalid_input', 'of: a partition and an id, or none')
+  end
   if not q.below then
     return nil, reply.err('invalid_input', 'below: a whole number')
   end
@@ -564,17 +568,17 @@ function decode.ff_reserve(argv)
   if not q.since then
     return nil, reply.err('invalid_input', 'since: a whole number')
   end
-  if not q.full and argv[11] ~= '0' then
+  if not q.full and argv[12] ~= '0' then
     return nil, reply.err('invalid_input', 'full: 0 or 1')
   end
   if not q.label or #q.label > 64 or string.find(q.label, '%c') then
     return nil, reply.err('invalid_input', 'label: at most 64 bytes without control characters')
   end
-  count = args.int(argv[13], 0, 64)
-  if not count or count > 0 and not argv[13 + 2 * count] then
+  count = args.int(argv[14], 0, 64)
+  if not count or count > 0 and not argv[14 + 2 * count] then
     return nil, reply.err('invalid_input', 'dimensions: 0..64')
   end
-  q.dimensions, at = {}, 14
+  q.dimensions, at = {}, 15
   for i = 1, count do
     local x = {
       dimension = argv[at],

@@ -5,7 +5,9 @@
 --   k the oldest epoch whose reservations are known when they are over, the newest epoch at a time, and that time
 --   a:<dim> an allowance: by how much more it alone may pass a limit in this period (ledger.excess)
 --   o:<epoch>.<number> an open reservation: its period, the gate whose word decides, and the amounts
---   o:0.1 a share: what is left of what a parent has reserved for its child, which uses that and no more; sh: all of it
+--   o:0.1 a share: what is left of what a parent has reserved for its child, which uses that and no more; sh all of it
+--   so the parent of a share, of whose own share it is a part, if that has one
+--   os how many of the shares that it has set aside for children are open
 --   f:<epoch>.<number> one that is over: s settled, c charged because its lease was over, r that and refunded, v void,
 --   and the amounts; of s all that were told, also those that a strict gate does not count
 -- What is reserved counts as used, and v:<dim> of a gate says how much of that it is. A reservation in several gates is
@@ -342,9 +344,11 @@ local function reached(b)
   return by
 end
 
--- shared tells whether something is left of a share in each of these dimensions.
+-- shared tells whether something is left of a share in each of these dimensions, or it has set shares aside: it goes on
+-- when their children have ended, and gives them back.
 local function shared(ctx, b, id, by)
-  local v = redis.call('HMGET', keys.ledger(ctx.r, b.name, id), 'b', 'o:0.1')
+  local v = redis.call('HMGET', keys.ledger(ctx.r, b.name, id), 'b', 'o:0.1', 'os')
+  if v[1] == b.d.ct and (v[3] or '0') ~= '0' then return true end
   local rest, live = ledger.share(b, { ['o:0.1'] = v[1] == b.d.ct and v[2] or nil })
   for dim in pairs(rest and live and by or {}) do
     if (rest[dim] or 0) == 0 then return false end
@@ -352,9 +356,9 @@ local function shared(ctx, b, id, by)
   return live
 end
 
--- allowed counts the first of these holds whose executions go on though a limit is reached: each has a share of each
--- dimension that has reached its limit, or an allowance, for what it waits for, or if that is not known, for something
--- of each of these dimensions.
+-- allowed counts the first of these holds whose executions go on though a limit is reached: each has set shares aside,
+-- or has a share of each dimension that has reached its limit, or an allowance, for what it waits for, or if that is
+-- not known, for something of each of these dimensions.
 function ledger.allowed(ctx, b, list)
   local full = reached(b)
   for i = 1, #list do
@@ -472,11 +476,21 @@ local function holds(l)
   return false
 end
 
+-- source is the ledger with the share that amounts are drawn from: that of the execution, or of a share the parent's.
+local function source(ctx, b, l, of) return of ~= '' and meter.ledger(ctx, b, of) or l end
+
+-- sets notes in the ledger of a parent that one more of its shares is open, or one less, and what is left of its own.
+local function sets(ctx, b, of, from, n, fields)
+  if n < 0 and not from.b then return end -- that one is gone
+  fields[#fields + 1], fields[#fields + 2] = 'os', reply.int(math.max(0, tonumber(from.os or '0') + n))
+  ledger.write(ctx, b, of, from, fields, {})
+end
+
 -- place judges a reservation: it is refused if it does not fit, alone or beside what the first in line waits for,
--- unless an allowance covers that, or if it is more than is left of a share. It notes the fields of the ledger, and
--- what the gate does not count yet. nil, and a dimension: it cannot be counted.
+-- unless an allowance covers that, or if it is more than is left of the share that it is drawn from. It notes the
+-- fields of the ledger, and what the gate does not count yet. nil, and a dimension: it cannot be counted.
 local function place(ctx, b, q, l, fields)
-  local part, beyond = ledger.within(b, l, q.deltas)
+  local part, beyond = ledger.within(b, q.from, q.deltas)
   if not part then return beyond, nil, true, 'HARD_BREACH', 'reject' end
   q.deltas = part
   local breaches, overflow, refused, verdict = meter.judge(b, q.deltas)
@@ -498,7 +512,8 @@ function ledger.reserve(ctx, b, q)
   local l, name = meter.ledger(ctx, b, q.id), reply.int(q.epoch) .. '.' .. reply.int(q.sequence)
   local before = taken(ctx, b, q, l, name)
   if before then return before end
-  local fields = {}
+  local fields, parts = {}, {}
+  q.from = source(ctx, b, l, q.of)
   local breaches, overflow, refused, verdict, action = place(ctx, b, q, l, fields)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
   q.action = action or refused and meter.action(b, q, breaches) or b.d.hd
@@ -524,7 +539,11 @@ function ledger.reserve(ctx, b, q)
     gone[#gone + 1] = 'n'
     redis.call('ZREM', keys.line(ctx.r, b.name), q.id)
   end
-  ledger.draw(b, l, ledger.amounts(q.amounts), fields)
+  ledger.draw(b, q.from, ledger.amounts(q.amounts), q.of == '' and fields or parts)
+  if q.of ~= '' then
+    sets(ctx, b, q.of, q.from, 1, parts)
+    fields[#fields + 1], fields[#fields + 2] = 'so', q.of
+  end
   fields[#fields + 1], fields[#fields + 2] = 'o:' .. name, b.d.rc .. ' ' .. q.last .. ' ' .. q.amounts
   if q.epoch == 0 then fields[#fields + 1], fields[#fields + 2] = 'sh', q.amounts end
   ledger.write(ctx, b, q.id, l, fields, gone, {})
@@ -600,18 +619,20 @@ function ledger.close(ctx, b, q, letter, used)
   end
   local back, fields = {}, { 'f:' .. name, letter .. period .. ' ' .. told }
   for dim, n in pairs(held and period == b.d.rc and reserved or {}) do back[dim] = -n end
-  if q.epoch == 0 then
-    fields, own = {}, nil
-  else
-    refill(b, l, { period = period, reserved = reserved, used = used }, deltas, back, fields)
+  local of, parts = q.epoch == 0 and l.so or '', {}
+  local from = source(ctx, b, l, of)
+  if q.epoch == 0 then fields, own = {}, nil end
+  if q.epoch > 0 or of ~= '' then
+    refill(b, from, { period = period, reserved = reserved, used = used }, deltas, back, of == '' and fields or parts)
   end
   local breaches, _, _, verdict = meter.judge(b, more(deltas))
   meter.save(ctx, b)
   ledger.count(ctx, b, { id = q.id, sequence = 0, deltas = deltas }, breaches or {}, false, back)
   local gone = over(ctx, l, q, fields, tonumber(l.e or '0'), tonumber(l.e2 or '0'))
   gone[#gone + 1] = 'o:' .. name
-  if q.epoch == 0 then gone[#gone + 1] = 'sh' end
+  if q.epoch == 0 then gone[#gone + 1], gone[#gone + 2] = 'sh', 'so' end
   ledger.write(ctx, b, q.id, l, fields, gone, own)
+  if of ~= '' then sets(ctx, b, of, from, -1, parts) end
   redis.call('ZREM', keys.reserved(ctx.r), b.name .. ' ' .. q.id .. ':' .. name)
   return true, breaches or {}, verdict or 'OK'
 end
