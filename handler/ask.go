@@ -70,11 +70,15 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 // only the new ones.
 //
 // Errors: those of [Await], but for ErrNoSignal and ErrWaitTimeout; flowfabric.ErrInvalidInput for no questions or more
-// than 64, and for one that is out of bounds, has no key, or that of another.
+// than 64, for one that is out of bounds, has no key, or that of another, and for a name that is too long for the
+// number behind it.
 func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Question) (answers []suspend.Answer,
 	err error) {
 	defer func() { err = denied.Last(err) }()
 	all, err := checkAll(questions)
+	if err == nil {
+		err = all.named(name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", name, err)
 	}
@@ -84,10 +88,7 @@ func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Ques
 		if len(open) == 0 {
 			return answers, nil
 		}
-		wait := name
-		if n > 1 {
-			wait += " " + strconv.Itoa(n)
-		}
+		wait := askingName(name, n)
 		r, err := t.ownWaits().Ask(ctx, wait)
 		switch {
 		case err != nil:
@@ -140,6 +141,28 @@ func checkAll(questions []suspend.Question) (all askings, err error) {
 		all.questions, all.sizes = append(all.questions, q), append(all.sizes, len(text)+len(q.Key))
 	}
 	return all, nil
+}
+
+// askingName is the name of the nth wait.
+func askingName(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return name + " " + strconv.Itoa(n)
+}
+
+// named checks the name of the last wait that the questions need before people are asked in the first.
+func (a askings) named(name string) error {
+	answers, n := make([]suspend.Answer, len(a.questions)), 1
+	for {
+		for _, i := range a.open(answers) {
+			answers[i].Cause = suspend.CauseSignal
+		}
+		if len(a.open(answers)) == 0 {
+			return waitwords.CheckName(askingName(name, n))
+		}
+		n++
+	}
 }
 
 // open are the places of those that are asked next.
