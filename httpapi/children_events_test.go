@@ -67,6 +67,17 @@ func TestEventsOfChildren(t *testing.T) {
 			t.Errorf("behind %s:\n%s\nwant\n%s", e.id, strings.Join(brief(rest), "\n"), strings.Join(told[i+1:], "\n"))
 		}
 	}
+	partition := func(path string) string { return strings.Split(path[strings.LastIndex(path, "/")+1:], "-")[0] }
+	other := path
+	for other == path || partition(other) != partition(path) {
+		other = a.submit(`{"kind":"mother","lane":"default","input":1}`)
+	}
+	for _, e := range all {
+		forged := strings.HasPrefix(e.id, "m")
+		if _, status := a.follow(other+"/events", http.Header{"Last-Event-Id": {e.id}}, nil); forged && status != 400 {
+			t.Errorf("children of another execution, at %s: %d", e.id, status)
+		}
+	}
 	own, _ := a.follow(path+"/events?own=true", nil, nil)
 	if got := strings.Join(brief(own), ", "); got != "attempt , resumed , frame all is said, attempt_end , end " {
 		t.Errorf("own: %s", got)

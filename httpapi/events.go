@@ -10,6 +10,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -42,6 +44,9 @@ func (c *call) events() error {
 	}
 	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil { // what is not there is no stream
+		return err
+	}
+	if err := c.kin(id, field, string(after)); err != nil {
 		return err
 	}
 	if done, err := c.nothingAfter(id, o); err != nil || done {
@@ -86,6 +91,29 @@ func written(e stream.TailEvent) []byte {
 		return nil
 	}
 	return eventText(string(e.Position), string(e.Kind), data)
+}
+
+// kin refuses a position with executions that are not children of this one, or theirs: anybody can make one up, and may
+// see only what belongs to the execution that is followed.
+func (c *call) kin(id flowfabric.ExecutionID, field, position string) error {
+	place, err := tailpos.ParseMerged(position)
+	if err != nil {
+		return err
+	}
+	all := []flowfabric.ExecutionID{id}
+	for _, child := range place.Children {
+		one := flowfabric.ExecutionID(ids.Join(id.Partition(), child.ID))
+		s, err := c.h.client.Execution(one).Get(c.ctx())
+		switch {
+		case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged): // nothing to be seen
+		case err != nil:
+			return err
+		case s.Creator != all[child.Parent].String():
+			return invalid(field, "it is of another execution")
+		}
+		all = append(all, one)
+	}
+	return nil
 }
 
 // nothingAfter answers 204 to a browser that comes back behind the last event: it would come back for ever.
