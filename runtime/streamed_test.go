@@ -449,6 +449,72 @@ func TestAChildAnnouncedTwice(t *testing.T) {
 	}
 }
 
+// A tail ends with its execution, though children go on that it leaves; also behind every position, and for who wants none
+// of the children.
+func TestChildrenThatAreLeft(t *testing.T) {
+	w := newEnv(t)
+	free, let := context.WithCancel(w.ctx)
+	w.start(runtime.Config{}, handler.Bind(teller, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		if err := say(ctx, task, "one", 3, nil); err != nil || in == "short" {
+			return "", err
+		}
+		select {
+		case <-free.Done():
+		case <-ctx.Done():
+		}
+		return "", say(ctx, task, "two", 3, nil)
+	}), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		set := flow.Children("first", flow.First(), flow.Leave())
+		for _, name := range []string{"short", "long"} {
+			flow.Child(set, name, teller, name, flow.Streamed())
+		}
+		if err := task.WaitChildren(ctx, set); err != nil {
+			return "", err
+		}
+		if err := say(ctx, task, "last", 2, nil); err != nil {
+			return "", err
+		}
+		return "", handler.Permanent(errors.New("no more"))
+	}))
+	id := w.submitKind("parent", "")
+	hub := framelog.NewHub(w.engine)
+	t.Cleanup(hub.Close)
+	w.reach(id, codes.Failed)
+	long := id.Child("first", "long")
+	w.eventually("the other one talks", func() bool {
+		meta, err := w.engine.ReadAttemptStream(w.ctx, long, 1)
+		return err == nil && meta.Count == 3
+	})
+	full := w.reading(hub, id, framelog.TailOptions{}, 0)
+	told := passages(full, nil)
+	if last := full[len(full)-1]; last.Kind != stream.TailEnd || last.Child != nil || last.State != flowfabric.Failed {
+		t.Errorf("the last event is %s", passage(last))
+	}
+	let()
+	w.reach(long, codes.Completed)
+	for i, e := range full {
+		rest := w.reading(hub, id, framelog.TailOptions{From: e.Position}, 0)
+		differ(t, fmt.Sprint("behind event ", i), passages(rest, nil), told[i+1:])
+		var own []string
+		for _, e := range full[i+1:] {
+			if e.Child == nil {
+				own = append(own, passage(e))
+			}
+		}
+		rest = w.reading(hub, id, framelog.TailOptions{From: e.Position, WithoutChildren: true}, 0)
+		differ(t, fmt.Sprint("its own behind event ", i), passages(rest, nil), own)
+	}
+	for _, e := range w.reading(hub, id, framelog.TailOptions{FromNow: true}, 0) {
+		if e.Kind == stream.TailFrame || e.Child != nil {
+			t.Errorf("from now: %s", passage(e))
+		}
+	}
+	all := w.reading(hub, long, framelog.TailOptions{}, 0)
+	if frames := strings.Count(strings.Join(passages(all, nil), "\n"), " frame"); frames != 6 {
+		t.Errorf("%d frames of the child in a tail of its own", frames)
+	}
+}
+
 // Children of children are shown as deep as the limit says, and those below are not.
 func TestAFamilyTooDeepForOneStream(t *testing.T) {
 	w := newEnv(t)
