@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,6 +152,42 @@ func TestAShareOfAShare(t *testing.T) {
 		}))
 		if got := r.Used["purse"]["tokens"]; r.Err != nil || got != want.used {
 			t.Errorf("a part of %d: %v, %d used, want %d", want.part, r.Err, got, want.used)
+		}
+	}
+}
+
+// Shares hold in several gates at once: one above another, one that only warns, and one that is strict about what it
+// counts. The child fails. Afterwards all count what it used, and no more.
+func TestSharesOfSeveralGates(t *testing.T) {
+	limit := func(dim string) map[string]admission.Limit { return map[string]admission.Limit{dim: {Hard: 50}} }
+	gates := []admission.Gate{{Name: "org", Limits: limit("tokens")}, {Name: "team", Parent: "org",
+		Limits: limit("tokens")}, {Name: "strict", Limits: limit("cents"), StrictDimensions: true},
+		{Name: "warns", Limits: limit("tokens"), Warn: true}}
+	for _, use := range []int64{7, 40, 41} {
+		r := fftest.Run(t, chat, func(ctx context.Context, task *handler.Task, _ string) (agent.Result, error) {
+			set := flow.Children("one")
+			flow.Child(set, "it", price, amount{}, flow.Share(map[string]int64{"tokens": 40, "cents": 5}))
+			return agent.Result{}, task.WaitChildren(ctx, set)
+		}, "", fftest.Gates(gates...), fftest.Also(func(*fftest.Effects) []handler.Binding {
+			return []handler.Binding{pricing(func(ctx context.Context, task *handler.Task, _ amount) (int, error) {
+				if err := task.Spend(ctx, "tokens", use); err != nil {
+					return 0, err
+				}
+				return 0, errors.Join(task.Spend(ctx, "cents", 5), handler.Permanent(errors.New("it fails")))
+			})}
+		}))
+		tokens, cents := use, int64(5)
+		if use > 40 {
+			tokens, cents = 0, 0
+		}
+		want := map[string]map[string]int64{"team": {"tokens": tokens, "cents": cents},
+			"warns": {"tokens": tokens, "cents": cents}, "strict": {"cents": cents, "tokens": 0}}
+		for gate, by := range want {
+			for dim, n := range by {
+				if got := r.Used[gate][dim]; got != n || r.Err != nil {
+					t.Errorf("%d: %s counts %d %s, want %d; %v", use, gate, got, dim, n, r.Err)
+				}
+			}
 		}
 	}
 }

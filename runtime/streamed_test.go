@@ -449,12 +449,12 @@ func TestAChildAnnouncedTwice(t *testing.T) {
 	}
 }
 
-// A tail ends with its execution, though children go on that it leaves; also behind every position, and for who wants none
-// of the children.
+// A tail ends with its execution, though children go on that it leaves; also behind every position, and for who wants
+// none of the children.
 func TestChildrenThatAreLeft(t *testing.T) {
 	w := newEnv(t)
 	free, let := context.WithCancel(w.ctx)
-	w.start(runtime.Config{}, handler.Bind(teller, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+	tell := func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		if err := say(ctx, task, "one", 3, nil); err != nil || in == "short" {
 			return "", err
 		}
@@ -463,7 +463,8 @@ func TestChildrenThatAreLeft(t *testing.T) {
 		case <-ctx.Done():
 		}
 		return "", say(ctx, task, "two", 3, nil)
-	}), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+	}
+	w.start(runtime.Config{}, handler.Bind(teller, tell), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		set := flow.Children("first", flow.First(), flow.Leave())
 		for _, name := range []string{"short", "long"} {
 			flow.Child(set, name, teller, name, flow.Streamed())
