@@ -464,7 +464,7 @@ func TestChildrenThatAreLeft(t *testing.T) {
 		}
 		return "", say(ctx, task, "two", 3, nil)
 	}
-	w.start(runtime.Config{}, handler.Bind(teller, tell), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+	leave := func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		set := flow.Children("first", flow.First(), flow.Leave())
 		for _, name := range []string{"short", "long"} {
 			flow.Child(set, name, teller, name, flow.Streamed())
@@ -476,7 +476,8 @@ func TestChildrenThatAreLeft(t *testing.T) {
 			return "", err
 		}
 		return "", handler.Permanent(errors.New("no more"))
-	}))
+	}
+	w.start(runtime.Config{}, handler.Bind(teller, tell), handler.Bind(parent, leave))
 	id := w.submitKind("parent", "")
 	hub := framelog.NewHub(w.engine)
 	t.Cleanup(hub.Close)
