@@ -222,10 +222,11 @@ func (j *job) question() (suspend.Question, error) {
 		return suspend.Question{}, invalid("tool %s: Decision.Over is %.40q, want OverRun, OverEnd or nothing", j.Name,
 			string(d.Over))
 	}
+	shown := edit.Plain(j.Arguments)
 	title := visible(cmp.Or(d.Title, brief(j.Name, j.Arguments)))
 	title = strings.Join(strings.Fields(title), " ")
 	q := suspend.Question{Title: cut(cmp.Or(title, j.Name), limits.MaxQuestionTitle, 2*limits.MaxQuestionTitle),
-		Text:     cut(visible(cmp.Or(d.Text, readable(j.Arguments))), limits.MaxQuestionText, maxQuestionEncoded),
+		Text:     cut(visible(cmp.Or(d.Text, readable(shown))), limits.MaxQuestionText, maxQuestionEncoded),
 		Assignee: d.Assignee, Within: d.Within, Choices: []suspend.Choice{{Name: choiceApprove, Label: "Approve"}}}
 	if d.Always {
 		q.Choices = append(q.Choices, suspend.Choice{Name: choiceAlways, Label: "Always in this run"})
@@ -239,7 +240,7 @@ func (j *job) question() (suspend.Question, error) {
 		return q, fmt.Errorf("agent: the schema of tool %s: %w", j.Name, err)
 	}
 	var arguments bytes.Buffer
-	if json.Compact(&arguments, j.Arguments) == nil &&
+	if json.Compact(&arguments, shown) == nil &&
 		encodedText(q.Text)+2*len(q.Title)+arguments.Len()+len(schema) <= maxQuestionEncoded {
 		q.Arguments, q.Schema = arguments.Bytes(), schema
 	}

@@ -50,6 +50,7 @@ func (x *exchange) actForm(body []byte) *reply {
 		a := x.invalid(problem(english))
 		a.page = x.form(p, t)
 		a.page.Problem, a.page.Answer = problem(x.texts), answer
+		a.page.Edit = answer.Arguments != nil && !json.Valid(answer.Arguments)
 		return a
 	}
 	payload, err := json.Marshal(answer)
@@ -64,7 +65,7 @@ func (x *exchange) actForm(body []byte) *reply {
 	}
 	if a = x.decide(t, p, s); a.status == http.StatusBadRequest && answer.Arguments != nil { // they do not fit
 		a.page = x.form(p, t)
-		a.page.Problem, a.page.Answer = a.body.Message, answer
+		a.page.Problem, a.page.Answer, a.page.Edit = a.body.Message, answer, true
 	}
 	return a
 }
@@ -119,7 +120,7 @@ func readAnswer(fields url.Values, p page) (a suspend.Answer, wrong problem) {
 	if !p.offers(a.Choice) {
 		return a, func(t Texts) string { return t.ChooseOne }
 	}
-	if changed := []byte(text("arguments")); len(changed) > 0 && !bytes.Equal(changed, p.details()) {
+	if changed := []byte(text("arguments")); fields.Has("arguments") && !bytes.Equal(changed, p.details()) {
 		a.Arguments = changed
 	}
 	if a.Arguments != nil && !json.Valid(a.Arguments) {

@@ -591,8 +591,8 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 		d := &desk{}
 		x.fields.Set("token", token.Reveal())
 		v := postForm(newHandler(d), x.fields, "text/html")
-		if v.Code != 400 || !strings.Contains(v.body, `<p role="alert">`) || !strings.Contains(v.body, x.says) ||
-			len(d.sent) != 0 {
+		if v.Code != 400 || !strings.Contains(v.body, `<p role="alert" id="problem">`) ||
+			!strings.Contains(v.body, x.says) || len(d.sent) != 0 {
 			t.Errorf("%s: %d %s", what, v.Code, v.body)
 		}
 		if what != "two choices" && !tokenOnce(v.body, token) || strings.Contains(v.body, "<script") ||

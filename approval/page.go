@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"bytes"
+	"encoding/json"
 	"html/template"
 	"strings"
 
@@ -17,6 +19,7 @@ type view struct {
 	Token   string      // "" shows no form
 	Nonce   string
 	Problem string         // what to change in the form
+	Edit    bool           // the problem is with the arguments
 	Answer  suspend.Answer // what was typed before
 	Heading string
 	Message string
@@ -33,6 +36,15 @@ func (v view) Details() string {
 		return string(v.Answer.Arguments)
 	}
 	return string(v.details())
+}
+
+// Rows is how many lines of the arguments are in sight.
+func (v view) Rows() int { return min(14, 2+strings.Count(v.Details(), "\n")) }
+
+// Repeats tells that the text of the question is its arguments, which the form has.
+func (v view) Repeats() bool {
+	var text bytes.Buffer
+	return json.Indent(&text, []byte(v.Text), "", "  ") == nil && bytes.Equal(text.Bytes(), v.details())
 }
 
 // As names who answers.
@@ -55,6 +67,8 @@ label span { color: var(--dim); font-weight: 400; }
 textarea, input { display: block; width: 100%; margin-bottom: 1.25rem; padding: .6rem .7rem; color: inherit; background: transparent; font: inherit;
   border: 1px solid var(--line); border-radius: .4rem; }
 textarea { min-height: 6rem; resize: vertical; }
+#arguments { font: .875rem/1.5 ui-monospace, monospace; }
+[aria-invalid] { border-color: var(--bad); }
 .choices { display: flex; flex-wrap: wrap; gap: .75rem; }
 .choices button { flex: 1 1 9rem; min-height: 2.9rem; padding: .6rem 1rem; color: var(--main); background: transparent; font: inherit; font-weight: 600;
   border: 2px solid var(--main); border-radius: .4rem; cursor: pointer; }
@@ -82,7 +96,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <main>
 {{- if or .Token .Stands}}
 <h1>{{.Title}}</h1>
-{{- if and .Text (ne .Text .Title)}}
+{{- if and .Text (ne .Text .Title) (or .Stands (not .Repeats))}}
 <p>{{.Text}}</p>
 {{- end}}
 {{- end}}
@@ -100,15 +114,16 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 </dl>
 {{- else if .Token}}
 {{- with .Problem}}
-<p role="alert">{{.}}</p>
+<p role="alert" id="problem">{{.}}</p>
 {{- end}}
 <form method="post" action="?" autocomplete="off">
 <button type="submit" disabled hidden></button>
 <input type="hidden" name="token" value="{{.Token}}">
 <input type="hidden" name="nonce" value="{{.Nonce}}">
-{{- with .Details}}
-<label for="arguments">{{$.T.Details}}</label>
-<textarea id="arguments" name="arguments" spellcheck="false" maxlength="16384">{{.}}</textarea>
+{{- if .Arguments}}
+<label for="arguments">{{.T.Details}}</label>
+<textarea id="arguments" name="arguments" spellcheck="false" dir="ltr" rows="{{.Rows}}" maxlength="16384"
+{{- if .Edit}} aria-invalid="true" aria-describedby="problem" autofocus{{end}}>{{.Details}}</textarea>
 {{- end}}
 <label for="comment">{{.T.Comment}} <span>{{.T.Optional}}</span></label>
 <textarea id="comment" name="comment" maxlength="2000">{{.Answer.Comment}}</textarea>

@@ -24,7 +24,7 @@ export function signOut() {
 // Problem is a refusal of the API, or status 0 when it did not answer.
 export class Problem extends Error {
   constructor(status, doc) {
-    super((doc.field ? doc.field.replace(/^\//, "") + ": " : "") + (doc.detail || doc.title || `The API answered ${status}.`))
+    super((doc.field ? doc.field.replace(/^\/(payload\/)?/, "") + ": " : "") + (doc.detail || doc.title || `The API answered ${status}.`))
     this.status = status
     this.code = doc.code || ""
     this.field = doc.field || ""
@@ -63,12 +63,12 @@ async function ask(url, init) {
   throw problem
 }
 
-// exactly keeps whole numbers that JavaScript would round: payloads of programs are shown and sent as they are.
+// exactly keeps numbers that JavaScript would round: payloads of programs are shown and sent as they are.
 export function exactly(text) {
-  return JSON.parse(text, (_, v, c) => typeof v === "number" && !Number.isSafeInteger(v) && /^-?\d+$/.test(c?.source ?? "") && JSON.rawJSON ? JSON.rawJSON(c.source) : v)
+  return JSON.parse(text, (_, v, c) => typeof v === "number" && !Number.isSafeInteger(v) && c?.source !== undefined && String(v) !== c.source && JSON.rawJSON ? JSON.rawJSON(c.source) : v)
 }
 
-const payloads = /\/(input|result|summary|transcript|frames|messages|steps\/[^/]*)$/
+const payloads = /\/(input|result|summary|transcript|frames|messages|wait|approvals|steps\/[^/]*)$/
 
 async function body(answer) {
   if (answer.status === 204) return null

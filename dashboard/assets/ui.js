@@ -437,11 +437,11 @@ export function segment(name) {
 }
 
 // asJSON reads a field with JSON in it.
-export function asJSON(text, what = "The text") {
+export function asJSON(text, what = "The text", are = "is") {
   if (text.trim() === "") return undefined
   try {
     return exactly(text)
   } catch (e) {
-    throw new Error(`${what} is not JSON: ${e.message}`)
+    throw new Error(`${what} ${are} not JSON: ${e.message}`)
   }
 }

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -38,8 +40,8 @@ func Check(q suspend.Question, arguments json.RawMessage) error {
 		return refuse(fmt.Sprintf("%d bytes, want at most %d", len(arguments), limits.MaxEdit))
 	}
 	value := map[string]any{}
-	if err := json.Unmarshal(arguments, &value); err != nil {
-		return refuse("not an object of JSON: " + err.Error())
+	if json.Unmarshal(arguments, &value) != nil {
+		return refuse("not an object of JSON")
 	}
 	if q.Schema == nil {
 		return nil
@@ -53,10 +55,35 @@ func Check(q suspend.Question, arguments json.RawMessage) error {
 		}
 	}
 	if err != nil {
-		return refuse("they do not fit: " + err.Error())
+		return refuse("they do not fit: " + misfit(err.Error()))
 	}
 	return nil
 }
+
+// misfit says what does not fit a schema, with the member before it: "cents: type: …" for "validating root: validating
+// /properties/cents: type: …". A text of people in it is cut.
+func misfit(why string) string {
+	path := ""
+	for {
+		rest, ok := strings.CutPrefix(why, "validating ")
+		at, rest, found := strings.Cut(rest, ": ")
+		if !ok || !found {
+			break
+		}
+		if _, member, ok := strings.Cut(at, "/properties/"); ok && !strings.HasPrefix(at, "/$defs") {
+			path = strings.ReplaceAll(member, "/properties/", ".") + ": "
+		}
+		why = rest
+	}
+	if len(why) > maxWhy {
+		head, tail := why[:maxWhy*3/4], why[len(why)-maxWhy/4:]
+		why = strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
+	}
+	return path + why
+}
+
+// maxWhy is how many bytes are told of what does not fit. Its end says what is wanted.
+const maxWhy = 400
 
 func refuse(why string) error {
 	return denied.New("signal", flowfabric.CodeOf(flowfabric.ErrInvalidInput), "arguments: "+why)
@@ -65,7 +92,7 @@ func refuse(why string) error {
 // Changed tells whether arguments are others than those of before, and returns them as Go reads and writes them.
 func Changed(before, after json.RawMessage) (json.RawMessage, bool) {
 	var old, now bytes.Buffer
-	after = integer.Numbers(after)
+	before, after = Plain(before), Plain(integer.Numbers(after))
 	if json.Compact(&now, after) != nil {
 		return after, true
 	}
@@ -73,4 +100,27 @@ func Changed(before, after json.RawMessage) (json.RawMessage, bool) {
 		return before, false
 	}
 	return now.Bytes(), true
+}
+
+// Plain is JSON in which <, > and & stand for themselves, which Go writes as escapes.
+func Plain(text json.RawMessage) json.RawMessage {
+	if !bytes.Contains(text, []byte(`\u00`)) {
+		return text
+	}
+	out := make(json.RawMessage, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			continue
+		}
+		rest := strings.ToLower(string(text[i:min(i+6, len(text))]))
+		if at := slices.Index([]string{`\u003c`, `\u003e`, `\u0026`}, rest); at >= 0 {
+			out = append(out, "<>&"[at])
+			i += 5
+			continue
+		}
+		out = append(out, text[i], text[i+1])
+		i++
+	}
+	return out
 }

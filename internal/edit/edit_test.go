@@ -39,7 +39,9 @@ func TestCheck(t *testing.T) {
 		{`{"cents":1}`, schema, `{"cents":2.0}`, ""},
 		{`{"cents":1}`, "", `{"anything":[]}`, ""},
 		{"", "", `{}`, "takes no changed ones"},
-		{`{"cents":1}`, schema, `{"cents":"2"}`, "cents"},
+		{`{"cents":1}`, schema, `{"cents":"2"}`, `do not fit: cents: type: 2 has type "string", want "integer"`},
+		{`{"cents":1}`, schema, `{"cents":"` + strings.Repeat("2", 9999) + `"}`, `22 … 22222`},
+		{`{"a":{}}`, `{"properties":{"a":{"properties":{"b":{"type":"null"}}}}}`, `{"a":{"b":1}}`, "fit: a.b: type"},
 		{`{"cents":1}`, schema, `{}`, "cents"},
 		{`{"cents":1}`, schema, `{"cents":1,"to":"me"}`, "to"},
 		{`{"cents":1}`, "", `[]`, "not an object"},
@@ -64,6 +66,12 @@ func TestCheck(t *testing.T) {
 
 // What says the same is no change.
 func TestChanged(t *testing.T) {
+	if _, changed := edit.Changed([]byte(`{"a":"\u003cb\u003E \u0026"}`), []byte(`{"a":"<b> &"}`)); changed {
+		t.Error("an escape is a change")
+	}
+	if got := edit.Plain([]byte(`"\\u003c \u003c \u00e9 \`)); string(got) != `"\\u003c < \u00e9 \` {
+		t.Errorf("%s", got)
+	}
 	for after, want := range map[string]bool{`{"a": 5}`: false, `{"a":5.0}`: false, `{"a":6}`: true, `{`: true} {
 		if _, changed := edit.Changed([]byte(`{"a":5}`), []byte(after)); changed != want {
 			t.Errorf("%s: %v", after, changed)

@@ -193,9 +193,6 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		w.RefusedAt = r.All[i].Refused
 		out.Waitpoints = append(out.Waitpoints, w)
 	}
-	slices.SortFunc(out.Waitpoints, func(a, b suspend.Waitpoint) int {
-		return strings.Compare(a.ID.String(), b.ID.String())
-	})
 	if out.Root, out.Path, err = lineOf(id.Partition(), r.Line); err != nil {
 		own.Stop("%w", err)
 	}
@@ -211,6 +208,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		r.Record["question"] = e.openQuestion(r.Record["question"])
 		fillSuspension(&out, r.Record, own)
 	}
+	slices.SortFunc(out.Waitpoints, inOrder)
 	return out, own.fail()
 }
 
@@ -299,4 +297,35 @@ func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, wai
 		out[i].Payload = e.cfg.Box.Shown(out[i].Payload)
 	}
 	return out, r.Total, err
+}
+
+// inOrder has waitpoints in the order of their ids, which is that of time, and those with questions, which were made
+// together, behind them in the order of their keys: 2 before 10.
+func inOrder(a, b suspend.Waitpoint) int {
+	switch {
+	case a.Question != nil && b.Question != nil:
+		return cmp.Or(numeric(a.Key, b.Key), strings.Compare(a.ID.String(), b.ID.String()))
+	case a.Question != nil:
+		return 1
+	case b.Question != nil:
+		return -1
+	}
+	return strings.Compare(a.ID.String(), b.ID.String())
+}
+
+// numeric compares texts, and numbers in them by their size.
+func numeric(a, b string) int {
+	digits := func(s string) int {
+		return len(s) - len(strings.TrimLeft(s, "0123456789"))
+	}
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] == b[i] && digits(a[i:]) == digits(b[i:]) {
+			continue
+		}
+		if m, n := digits(a[i:]), digits(b[i:]); m > 0 && n > 0 {
+			return cmp.Or(cmp.Compare(m, n), strings.Compare(a[i:], b[i:]))
+		}
+		return cmp.Compare(a[i], b[i])
+	}
+	return cmp.Compare(len(a), len(b))
 }

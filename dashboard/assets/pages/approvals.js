@@ -28,8 +28,8 @@ export default function Approvals({ query }) {
 
 function Item({ item: i, reload }) {
   return html`<li class="card"><article aria-label=${visible(i.question?.title || `${i.kind} waits`)}>
-    <div class="head"><h2>${visible(i.question?.title || (mailboxOf(i.name) ? `${i.kind} waits for a message` : `${i.kind} waits under “${i.name}”`))}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
+    <div class="head"><h2>${visible(i.question?.title || (mailboxOf(i.name) ? `${i.kind} waits for a message` : i.reason === "waiting_for_children" ? `${i.kind} waits for its children` : `${i.kind} waits under “${i.name}”`))}</h2><p class="dim">waits for <${Since} at=${i.since} /></p></div>
     <p class="dim">${i.kind} <a class="mono" href=${to(["executions", i.execution])}>${shortID(i.execution)}</a> in lane ${i.lane} ${i.question?.assignee && html`<${Chip}>for ${visible(i.question.assignee)}<//> `}
-      ${i.reason && html`<${Chip}>${i.reason.replaceAll("_", " ")}<//>`} ${i.path && html`<span>below <a class="mono" href=${to(["executions", i.root])}>${shortID(i.root)}</a>: ${visible(i.path.join(" › "))}</span> `}${i.flow && html`<a href=${to(["flows", i.flow])}>flow ${shortID(i.flow)}</a>`}</p>
+      ${i.reason && html`<${Chip}>${i.reason.replaceAll("_", " ")}<//>`} ${i.question && i.waitpoints[0] && html`key <code>${visible(i.waitpoints[0].key)}</code> `}${i.path && html`<span>below <a class="mono" href=${to(["executions", i.root])}>${shortID(i.root)}</a>: ${visible(i.path.join(" › "))}</span> `}${i.flow && !i.path && html`<a href=${to(["flows", i.flow])}>flow ${shortID(i.flow)}</a>`}</p>
     <${Answer} key=${i.execution + i.waitpoints.map(w => w.id).join()} item=${i} onDone=${reload} /></article></li>`
 }

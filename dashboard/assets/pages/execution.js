@@ -3,12 +3,20 @@ import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
 import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
-import { Answer, questionsOf } from "../answer.js"
+import { Answer, questionsOf, titleOf } from "../answer.js"
 import { mailboxOf, Messages, sendMessage } from "../message.js"
 
 const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 export const isEnded = state => ended.has(state)
 const isHeld = x => x.blocking_reason === "held_by_operator"
+
+// saidBy is a message of an agent's conversation, in lines, null for anything else. What was shown in pieces is not repeated.
+function saidBy(m, shown) {
+  if (!["user", "assistant", "tool"].includes(m?.role)) return null
+  const text = (m.parts ?? []).map(p => p.text ?? `[${p.type}]`).join("")
+  const who = m.role === "tool" ? `${m.tool ?? "tool"}${m.failed ? " failed" : ""}` : m.from || m.role
+  return [...(text && !(shown && m.role === "assistant") ? [`${who}: ${text}`] : []), ...(m.calls ?? []).map(c => `calls ${c.name} ${JSON.stringify(c.arguments)}`)]
+}
 
 // Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
 function Output({ id, onMoved }) {
@@ -19,6 +27,7 @@ function Output({ id, onMoved }) {
     let live = { frames: 0, gaps: 0, state: "connecting", ended: false, run: null, size: 0 }
     let queue = [], frame = 0
     let child = "", last = ""
+    const spoke = {} // by whom the last frame was a piece of an answer
     const note = (text, kind) => { queue.push([child ? `${child}: ${text}` : text, "note " + kind]) }
     const flush = () => {
       frame = 0
@@ -41,18 +50,20 @@ function Output({ id, onMoved }) {
     const later = () => { frame ||= requestAnimationFrame(flush) }
     const show = (name, d) => {
       const at = d.attempt
-      child = d.child ? visible(d.child.path.join(" / ")) : ""
-      if (name === "frame" && child !== last) { last = child; queue.push([child || "its own output", "note mark"]) }
+      child = d.child ? visible(d.child.path.join(" › ")) : ""
+      if (name === "frame" && child !== last) { last = child; queue.push([child || "its own output", "note whose"]) }
       if (name === "attempt") { if (d.attempt_type !== "initial") note(d.attempt_type === "continue" ? `Attempt ${at} begins, with another input` : `Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
       else if (name === "frame") {
         live.frames++
-        const f = d.frame
-        queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
-        if (f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
+        const f = d.frame, lines = f.type === "message" && saidBy(f.value, spoke[child])
+        spoke[child] = f.type === "token"
+        if (lines) lines.forEach(line => queue.push([visible(line), "note mark"]))
+        else queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
+        if (!lines && f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
       }
       else if (name === "resumed") note(`It goes on${d.resumed?.reason ? ` (${d.resumed.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
-      else if (name === "suspended") note(mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
+      else if (name === "suspended") note(d.suspension?.reason === "waiting_for_children" ? "It waits for its children" : mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
       else if (name === "attempt_end") { if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
       else if (name === "end") { live.ended ||= !child; note(`It has ended: ${stateWord(d.state)}`, "mark") }
@@ -115,7 +126,7 @@ function actions(x, reload) {
 // Next says what happens next, and when.
 function Next({ why }) {
   useBeat()
-  return html`<div class="next" role="status"><p><b><${Said} text=${why.sentence} /></b></p>${why.next && html`<p><${Said} text=${why.next} /></p>`}
+  return html`<div class="next" role="status"><p class=${why.sentence.length > 200 ? "" : "strong"}><${Said} text=${why.sentence} /></p>${why.next && html`<p><${Said} text=${why.next} /></p>`}
     ${why.ahead !== undefined && html`<p class="dim">${why.ahead === 0 ? "It is the next of its queue." : `${plural(why.ahead, "execution")} ${why.ahead === 1 ? "is" : "are"} before it.`}${why.serving !== undefined ? ` ${plural(why.serving, "worker")} ${why.serving === 1 ? "serves" : "serve"} its kind.` : ""}</p>`}</div>`
 }
 
@@ -147,7 +158,7 @@ export default function Execution({ id }) {
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
-      ${ask && questionsOf(ask).map((q, n, all) => html`<${Section} key=${q.waitpoints.map(w => w.id).join()} id=${n ? `ask-${n + 1}` : "ask"} title=${q.question?.title || (mailboxOf(q.name) ? "It waits for a message" : "It waits for an answer")} note=${!mailboxOf(q.name) && (all.length > 1 ? q.waitpoints[0].key : q.name)}><${Answer} key=${q.execution + q.waitpoints.map(w => w.id).join()} item=${q} onDone=${page.reload} /><//>`)}
+      ${ask && questionsOf(ask).map((q, n) => html`<${Section} key=${q.waitpoints.map(w => w.id).join()} id=${n ? `ask-${n + 1}` : "ask"} title=${visible(titleOf(q))} note=${!mailboxOf(q.name) && (q.waitpoints[0]?.question ? q.waitpoints[0].key : q.name)}><${Answer} key=${q.execution + q.waitpoints.map(w => w.id).join()} item=${q} onDone=${page.reload} /><//>`)}
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
