@@ -106,7 +106,7 @@ func agents(t *testing.T, d *deployment) {
 		Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(desk, run(scripted(wants("Three customers want money back. ", "refund",
 			`{"order":"A-7","cents":1500}`, `{"order":"B-8","cents":9900,"reason":"<i>broken</i>"}`,
-			`{"order":"9007199254740993","cents":250}`)), refund)),
+			`{"order":"D-9","cents":9007199254740993}`)), refund)),
 		handler.Bind(review, func(ctx context.Context, t *handler.Task, in Case) (string, error) {
 			return second(ctx, t, in.Topic)
 		}),
@@ -180,6 +180,7 @@ func TestThreeQuestions(t *testing.T) {
 		b.want(one+`.querySelector("textarea").getAttribute("aria-invalid")`, "true")
 	}
 	b.shoot("edit-refused")
+	b.want(three+`.querySelector("textarea").value.includes("9007199254740993")`, "true") // no number is rounded
 	b.within(three, "Comment", "half of it")
 	b.within(one, "Arguments", `{"order":"A-7","cents":1000}`)
 	b.within(one, "Approve", "")
@@ -192,7 +193,7 @@ func TestThreeQuestions(t *testing.T) {
 	d.until(id, "completed")
 	got, err := x.Result(t.Context())
 	want := `operator changed the arguments. The call was made with {"order":"A-7","cents":1000}` +
-		"\nA-7 got 1000 cents; the call was not made: rejected by operator; 9007199254740993 got 250 cents"
+		"\nA-7 got 1000 cents; the call was not made: rejected by operator; D-9 got 9007199254740993 cents"
 	if err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
