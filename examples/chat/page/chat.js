@@ -83,8 +83,12 @@ async function refresh() {
   draw()
 }
 
-// question is what this conversation asks, null once it was answered.
-const question = () => ask("GET", execution("/wait"))
+// question is what this conversation asks, null once it was answered: the first of several of a turn that nobody has answered.
+async function question() {
+  const wait = await ask("GET", execution("/wait"))
+  const open = wait?.waitpoints.find(p => p.question)
+  return open ? { ...wait, name: open.key, question: open.question, waitpoints: [open] } : wait
+}
 
 let drawing = false
 function draw() {
