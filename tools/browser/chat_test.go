@@ -163,7 +163,7 @@ func TestChat(t *testing.T) {
 	c.agree(b)
 
 	b.say(hostile)
-	b.says("Run the tool publish?")
+	b.says("publish: ")
 	b.says("waits for your approval")
 	b.fill("Comment (optional)", "<i>good</i>")
 	b.press("Approve")
@@ -181,7 +181,7 @@ func TestChat(t *testing.T) {
 	}
 
 	b.say("Publish a note: never")
-	b.says("Run the tool publish?")
+	b.says("publish: ")
 	b.fill("Comment (optional)", "not <b>today</b>")
 	b.press("Reject")
 	b.turn(3)
@@ -294,7 +294,7 @@ func TestChatLooks(t *testing.T) {
 	b.say("Search for the white rabbit and what is 12 * (3 + 4)?")
 	b.turn(2)
 	b.say("Publish a note: the shop is open on Sunday, from ten to four. Bring your own bag.")
-	b.says("Run the tool publish?")
+	b.says("publish: ")
 	looks("chat")
 	b.window(380, 760, "light")
 	b.wait(`!document.getElementById("behind").open`)
