@@ -90,8 +90,11 @@ var (
 	_ = define("blob_not_found", fault.Stop, "the store of blobs does not have these bytes, or no longer", ErrNotFound)
 	_ = define("blob_damaged", fault.Bug, "the bytes in the store of blobs do not fit their digest", ErrCorrupt)
 	_ = define("max_replays_exhausted", fault.Stop, "the execution was replayed as often as its policy allows", ErrLimit)
+	_ = define("attempt_changed", fault.Info, "the execution is in another attempt by now than the caller saw",
+		ErrConflict)
 	_ = define("lease_expired", fault.Stop, "the lease of the session expired")
 	_ = define("lease_revoked", fault.Stop, "an operator revoked the lease")
+	_ = define("rewound", fault.Stop, "somebody had the execution go on again from an earlier step", ErrLeaseLost)
 	_ = define("stale_lease", fault.Stop, "a newer claim holds the execution")
 	_ = define("session_not_found", fault.Info,
 		"the session does not exist: it was never opened, or it ended more than ten minutes ago", ErrNotFound)
@@ -121,6 +124,10 @@ var (
 	_ = define("signal_limit_exceeded", fault.Stop, "the suspension has its maximum number of signals", ErrLimit)
 	_ = define("mailbox_full", fault.Stop, "the execution has as many messages as it may that nobody has received",
 		ErrLimit)
+	_ = define("mailbox_shut", fault.Info,
+		"the agent is talking, and this mailbox takes no message meanwhile", ErrState)
+	_ = define("nothing_to_stop", fault.Info, "the execution says nothing now that could be stopped", ErrState)
+	_ = define("turn_stopped", fault.Stop, "somebody has stopped what the run says", ErrState)
 	_ = define("invalid_resume_condition", fault.Caller, "the resume condition can never be met or is not well formed",
 		ErrInvalidInput)
 	_ = define("execution_not_suspended", fault.Info, "the execution is not suspended", ErrState)

@@ -10,11 +10,12 @@ type Event struct {
 	// Kind: created; claimed (an attempt began, or goes on after a pause); attempt_ended (Detail has its state and
 	// category); ended (State says how); delayed by its holder; released by a worker that shut down; revoked;
 	// cancelled; expired; priority (Detail: old and new); replayed (State and Until: how and when the run before had
-	// ended); continued with another input (Detail: how often by then); suspended (Detail: the reason; Reason: the
+	// ended); continued with another input (Detail: how often by then); forked (Detail: "<" and what it was made of, or
+	// ">" and the fork, and behind it the step, if one was named); suspended (Detail: the reason; Reason: the
 	// name under which the handler waits); resumed (Detail: the cause; Reason: the name of the signal, which is the
 	// choice that a person made); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
 	// token_reissued (Detail: the waitpoint's key); held; unheld; delay_changed by an operator (Until: the new time;
-	// none: it may run at once); tagged.
+	// none: it may run at once); stopped, when somebody asked it to end what it says; tagged.
 	Kind    string `json:"kind"`
 	Attempt uint32 `json:"attempt,omitempty" jsonschema:"1 for the first"`
 	Epoch   uint64 `json:"epoch,omitempty" see:"operator"`

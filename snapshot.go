@@ -7,11 +7,13 @@ type Snapshot struct {
 	ID ExecutionID `json:"id"`
 	State
 	Route
-	Priority    int         `json:"priority"`
-	Creator     string      `json:"creator,omitempty"`
-	Policy      Policy      `json:"-"`
-	MaxRetries  int         `json:"max_retries"` // of Policy
-	Attempts    uint32      `json:"attempts" jsonschema:"attempts started so far, and so the number of the last one"`
+	Priority   int    `json:"priority"`
+	Creator    string `json:"creator,omitempty"`
+	Policy     Policy `json:"-"`
+	MaxRetries int    `json:"max_retries"` // of Policy
+	Attempts   uint32 `json:"attempts" jsonschema:"attempts started so far, and so the number of the last one"`
+	// Attempt is the one that it is in, for client.Rewind: Attempts, and one more while it waits for a replay.
+	Attempt     uint32      `json:"attempt" jsonschema:"the attempt that it is in: attempts, and one more while it waits for a replay"`
 	AttemptType AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
 	Epoch       uint64      `json:"epoch,omitempty" see:"operator"`
 	// Session is the last holder's: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP.
@@ -24,6 +26,7 @@ type Snapshot struct {
 	// Continues is how often its handler went on with another input (handler.Continue); older attempts than those of
 	// the input before are not kept.
 	Continues    int       `json:"continues" jsonschema:"how often it went on with another input"`
+	ForkOf       ForkOf    `json:"fork_of,omitzero" jsonschema:"the execution that it was made of, by a fork"`
 	CreatedAt    time.Time `json:"created_at,omitzero"`
 	StartedAt    time.Time `json:"started_at,omitzero"`
 	ClaimedAt    time.Time `json:"claimed_at,omitzero"`
@@ -59,6 +62,12 @@ type Failure struct {
 	Message  string   `json:"message,omitempty"`
 }
 
+// ForkOf tells of a fork what it was made of. The zero value: it is none.
+type ForkOf struct {
+	ID   ExecutionID `json:"id,omitzero"`
+	Step string      `json:"step,omitempty" jsonschema:"it began with the steps recorded before this one; absent: with all"`
+}
+
 // Wait is a suspension while it lasts. The zero value: there is none. client.Execution.Suspension has its question.
 type Wait struct {
 	Name      string    `json:"name" jsonschema:"name in the handler"`
@@ -70,7 +79,7 @@ type Wait struct {
 type AttemptRecord struct {
 	Index     uint32      `json:"index" jsonschema:"number of the attempt, 1 for the first"`
 	Type      AttemptType `json:"type"`
-	State     string      `json:"state" jsonschema:"ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay) or continued (with another input)"`
+	State     string      `json:"state" jsonschema:"ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay), rewound (to an earlier step) continued (with another input) or forked (the fork has no more of it)"`
 	ClaimedAt time.Time   `json:"claimed_at,omitzero"`
 	EndedAt   time.Time   `json:"ended_at,omitzero"`
 	Category  Category    `json:"category,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/edit"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -69,7 +70,7 @@ const categoryUnapproved = "agent_unapproved" // of an execution whose agent wai
 // The choices are approve, reject, and always if the decision offers it. A call that is approved runs with the
 // arguments that people saw, or with those to which they changed them (suspend.Answer): those are checked against the
 // schema, where they are sent and again in the run, and the function of Needs may still refuse them. The result says
-// what ran and who changed it ([Edit]). After a rejection the model gets a failed result that says who rejected and
+// what ran and who changed it ([Edited]). After a rejection the model gets a failed result that says who rejected and
 // their comment.
 func Needs[In any](decide func(in In) Decision) ToolOption {
 	return func(d *definition) {
@@ -88,8 +89,8 @@ func Needs[In any](decide func(in In) Decision) ToolOption {
 	}
 }
 
-// Edit is what a person has changed in a call before it ran.
-type Edit struct {
+// Edited is what a person has changed in a call before it ran.
+type Edited struct {
 	By        string          `json:"by,omitempty"` // who, if that is known
 	Arguments json.RawMessage `json:"arguments"`    // that the tool ran with
 }
@@ -128,7 +129,20 @@ func (r *run) approve(ctx context.Context, jobs []*job) error {
 		return nil
 	}
 	turn, _, _ := strings.Cut(jobs[0].number, ".")
-	answers, err := r.task.AskAll(ctx, r.cfg.prefixed("approve "+turn), questions)
+	asking := tasks.Asking{Name: r.cfg.prefixed("approve " + turn), Questions: questions, Quit: func(open []int) bool {
+		var rest []*job
+		for _, i := range open {
+			rest = append(rest, jobs[i])
+		}
+		return r.halt() != nil || r.noneMade(ctx, rest)
+	}}
+	if r.cfg.WhileBusy == Interrupt {
+		asking.Mailbox = r.cfg.Mailbox
+	}
+	if r.skipped(ctx, asking.Name, jobs) {
+		return nil
+	}
+	answers, err := r.halts.turn.Ask(ctx, asking)
 	if errors.Is(err, flowfabric.ErrInvalidInput) {
 		return handler.Permanent(fmt.Errorf("agent: Needs: %w", err))
 	}
@@ -138,6 +152,9 @@ func (r *run) approve(ctx context.Context, jobs []*job) error {
 	for i, a := range answers {
 		if err := r.heed(jobs[i], a); err != nil {
 			return err
+		}
+		if a.Cause == suspend.CauseMessage {
+			r.halts.cut = errInterrupted
 		}
 	}
 	return nil
@@ -154,6 +171,10 @@ func (r *run) heed(j *job, a suspend.Answer) error {
 			j.named("tool"), errUnapproved, j.decision.Within)))
 	case a.Cause == suspend.CauseTimeout:
 		j.denied = fmt.Sprintf("the call was not made: nobody approved it within %v", j.decision.Within)
+	case a.Cause == suspend.CauseMessage:
+		j.leave(errInterrupted)
+	case a.Cause == suspend.CauseOperator && r.halt() != nil:
+		j.leave(r.halt())
 	case a.Cause == suspend.CauseOperator: // somebody let the execution go on without an answer
 		j.denied = "the call was not made: it was not approved"
 	case a.Choice == choiceApprove, a.Choice == choiceAlways && j.decision.Always:
@@ -205,12 +226,12 @@ func (j *job) edit(a suspend.Answer) error {
 	if d.Refuse != "" {
 		return not("that is refused: " + d.Refuse)
 	}
-	j.Arguments, j.edited = changed, &Edit{By: a.By, Arguments: changed}
+	j.Arguments, j.edited = changed, &Edited{By: a.By, Arguments: changed}
 	return nil
 }
 
 // note tells the model what ran instead of what it wrote.
-func (e *Edit) note() Part {
+func (e *Edited) note() Part {
 	return Part{Type: PartText, Text: fmt.Sprintf("%s changed the arguments. The call was made with %s\n", cmp.Or(e.By,
 		"A person"), e.Arguments)}
 }

@@ -21,8 +21,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
-// maxChildWord is how much of a tool's name the name of a child has, in bytes: behind it comes the number of the call.
-const maxChildWord = limits.MaxName - len(" 500.64")
+// maxChildWord is how much of a tool's name the name of a child has, in bytes: behind it comes the number of the call,
+// and of an answer that was made again the take.
+const maxChildWord = limits.MaxName - len(" 500.64 t2000")
 
 // Child makes a tool of a kind of work: each call is a child execution of def, for example another agent. In is what
 // the model is told, as with [NewTool]; if it is no struct and no map, a string for example, the arguments are an
@@ -32,6 +33,7 @@ const maxChildWord = limits.MaxName - len(" 500.64")
 // All such calls of a turn run at once, and the run waits for them together, suspended under the name "children TURN":
 // after the tools that run here, and after people have approved what [Needs] asks about. A child is named by
 // its tool and its call, "research 1.2", and its id follows from that, so that no run of the handler makes it twice.
+// One of an answer that was made again after a replay or [Regenerate] has the take in its name, "research 1.2 t1".
 // How it ended is recorded as the step "tool 1.2 research", like that of any tool. Messages that come meanwhile are
 // heard after the turn. [Config].MaxTime does not count the time.
 //
@@ -136,9 +138,8 @@ func childInput[In any](arguments []byte) (In, error) {
 	return w.Input, err
 }
 
-// offspring is a child in its set: who it is, and what it left once the wait is over.
+// offspring is a child in its set: what it left once the wait is over.
 type offspring struct {
-	id     func(t *handler.Task) flowfabric.ExecutionID
 	result func(ctx context.Context, t *handler.Task) ([]Part, error)
 }
 
@@ -147,7 +148,6 @@ func bear[In, Out any](set *flow.ChildSet, node string, def *handler.Definition[
 	opts []flow.NodeOption) offspring {
 	child := flow.Child(set, node, def, in, opts...)
 	return offspring{
-		id: func(t *handler.Task) flowfabric.ExecutionID { return child.ID(t) },
 		result: func(ctx context.Context, t *handler.Task) ([]Part, error) {
 			out, err := handler.ChildResult(ctx, t, child)
 			if err != nil {
@@ -213,6 +213,9 @@ func unfit(set *flow.ChildSet, parent flowplan.Parent) error {
 func (r *run) children(ctx context.Context, jobs []*job) error {
 	if len(jobs) == 0 {
 		return nil
+	}
+	if r.skipped(ctx, r.childrenWait(), jobs) {
+		return r.atOnce(ctx, jobs)
 	}
 	r.steps += 2 // that they are shown, and the outcomes of the wait
 	set, kin := flow.Children(r.childrenWait(), flow.CancelRemaining()), r.task.Kin()
@@ -298,6 +301,9 @@ func (r *run) bear(set *flow.ChildSet, j *job, kin tasks.Kin) error {
 	}
 	word := stepWord(j.Name)
 	node := word[:min(len(word), maxChildWord)] + " " + j.number
+	if j.take > 0 {
+		node += " " + taken(j.take)
+	}
 	alone := flow.Children(r.childrenWait())
 	if _, err := j.tool.child(alone, node, j.Arguments, kin); err != nil {
 		return unencoded{err}
@@ -340,6 +346,8 @@ func (r *run) fate(ctx context.Context, j *job, e *flow.ChildError) (string, err
 	switch {
 	case errors.Is(e, flowfabric.ErrResultPurged):
 		return "the call was made, but its result is not kept any more", nil
+	case e.State == "" && r.halt() != nil:
+		return "the call had not ended when the answer was stopped; it was cancelled", nil
 	case e.State == "":
 		return "the call had not ended when an operator let the run go on; it was cancelled", nil
 	}
@@ -351,7 +359,7 @@ func (r *run) fate(ctx context.Context, j *job, e *flow.ChildError) (string, err
 	if read == nil {
 		return text, nil
 	}
-	s, err := read(ctx, j.child.id(r.task))
+	s, err := read(ctx, e.ID)
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged):
 		return text, nil

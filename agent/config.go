@@ -47,22 +47,28 @@ type Config struct {
 	// flowfabric.ErrPayloadTooLarge.
 	Blobs blob.Store
 
-	// MaxTurns is how many times the model may be called in the run, 1..500. Default 50.
+	// MaxTurns is how many answers the model may give in the run, 1..500. Default 50. Before the last fifth of them (of
+	// up to 9, before the last one), and of MaxTokens and MaxTime, the model is told once how much is left, in a
+	// message of the conversation whose From is "limit of turns", "limit of tokens" or "limit of time".
 	MaxTurns int
 	// Continue makes a conversation endless: between two model calls, after MaxTurns of them or when the steps of the
 	// execution might run out (700 of the agent's), Run returns its error, with the result so far. It is to return
 	// handler.Continue of an input from which the handler makes Messages again: all of Result.Messages, or what is
-	// left of them after cutting or summarising, at most 1 MiB in all. What the user said and what tools found since
-	// the last answer is at the end of them. It is called in every run at that place, so let it decide by the result
-	// alone. MaxTokens and MaxTime start over. Default nil: a run that reaches MaxTurns ends with a [*LimitError].
+	// left of them after cutting, at most 1 MiB in all. What the user said and what tools found since the last answer
+	// is at the end of them. With Compact they begin with the summary, if there is one. It is called in every run at
+	// that place, so let it decide by the result alone. The model is not told how many turns are left. MaxTokens
+	// and MaxTime start over. Default nil: a run that reaches MaxTurns ends with a [*LimitError].
 	Continue func(Result) error
-	// MaxTokens bounds the usage of the run, the total of all answers. No further model call and no further tool
-	// begins when it is reached, so the answer that reaches it may go over it. Default 0: no bound.
+	// MaxTokens bounds the usage of the run, the total of all answers and summaries. No further model call and no
+	// further tool begins when it is reached, so the answer that reaches it may go over it. Default 0: no bound.
 	MaxTokens int64
 	// MaxTime bounds the time that recorded model calls and tools took, all together, also those that ran side by
 	// side. Waits do not count. It is looked at between calls; a bound for a single call is a timeout of the model,
 	// the tool or the execution. Default 0: no bound.
 	MaxTime time.Duration
+	// Compact has a summary take the place of the beginning when the conversation gets too long for the model. Default:
+	// never.
+	Compact Compact
 	// MaxOutput is how many tokens one answer may have. Default 0: what the model's adapter takes.
 	MaxOutput int64
 	// Parallel is how many tools of a turn may run at once, 1..64. Default 8.
@@ -79,9 +85,13 @@ type Config struct {
 	Mailbox string
 	// OneByOne gives each message an answer of its own, in the order in which they came: while the model works on one,
 	// the others wait. Default false: a message is heard before the next model call, also in the middle of the work,
-	// and those that came meanwhile get one answer together. What waits when a run continues (Continue) is answered
-	// together.
+	// and those that came meanwhile get one answer together.
 	OneByOne bool
+	// WhileBusy is what becomes of a message while the agent talks: its model answers, its tools run, it waits for
+	// people or for children. Default "": it waits, and is heard as above. [Interrupt] ends the answer for it, [Refuse]
+	// refuses it. It needs Mailbox, and is
+	// not for OneByOne.
+	WhileBusy WhileBusy
 	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of
 	// returning. It needs Mailbox.
 	Conversation bool
@@ -95,18 +105,31 @@ type Config struct {
 	// makes the gate beforehand (admin.PutGate). Default "": none.
 	Governor string
 
-	// Edit may change what the model is asked, for example leave out old messages or images. It must decide by the
-	// request alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are
-	// made, not for recorded ones. It sees references of blobs; only what it leaves is read. What it leaves out of the
-	// beginning, a service's cache of prompts does not find again; it may set Request.Cache, too.
+	// Edit may change what the model is asked, for example leave out old messages or images; also what it is asked for
+	// a summary (Compact). It must decide by the request alone. What it changes is its own
+	// copy; the transcript stays whole. It is called for the calls that are made, not for recorded ones. It sees
+	// references of blobs; only what it leaves is read. What it leaves out of the beginning, a service's cache of
+	// prompts does not find again; it may set Request.Cache, too.
 	Edit func(*Request)
-	// Spend is what an answer costs by dimension, to be spent from the execution's gates. Default: dimension
-	// tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.
+	// Spend is what an answer, or a summary, costs by dimension, to be spent from the execution's gates. Default:
+	// dimension tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.
 	Spend func(Usage) map[string]int64
 	// Tracer makes spans by the conventions of OpenTelemetry for generative AI, without content of messages. Default:
 	// none. See the package comment.
 	Tracer trace.TracerProvider
 }
+
+// WhileBusy is what becomes of a message while an agent talks, see [Config].
+type WhileBusy string
+
+const (
+	// Interrupt ends an answer in mid-token: what the model has said so far is the answer, with [StopInterrupted].
+	// Tools that run go on, and those that have not begun are not made; the model is told so. A wait for people ends,
+	// and one for children does not. The message is heard at once.
+	Interrupt WhileBusy = "interrupt"
+	// Refuse has client.Execution.Send fail with flowfabric.ErrState, code mailbox_shut, until the agent has answered.
+	Refuse WhileBusy = "refuse"
+)
 
 // withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
@@ -122,6 +145,7 @@ func (c Config) withDefaults() Config {
 	if c.MaxDepth == 0 {
 		c.MaxDepth = defaultDepth
 	}
+	c.Compact = c.Compact.withDefaults(c.Model)
 	return c
 }
 
@@ -155,12 +179,21 @@ func (c Config) validate() error {
 		return invalid("Conversation needs Mailbox")
 	case c.OneByOne && c.Mailbox == "":
 		return invalid("OneByOne needs Mailbox")
+	case c.WhileBusy != "" && c.WhileBusy != Interrupt && c.WhileBusy != Refuse:
+		return invalid("WhileBusy is %.40q, want Interrupt, Refuse or nothing", string(c.WhileBusy))
+	case c.WhileBusy != "" && c.Mailbox == "":
+		return invalid("WhileBusy needs Mailbox")
+	case c.WhileBusy != "" && c.OneByOne:
+		return invalid("OneByOne has messages wait, and WhileBusy does not")
 	case c.Governor != "" && valid.Service("Governor", c.Governor) != nil:
 		return invalid("%v", valid.Service("Governor", c.Governor))
 	case c.Idle < 0:
 		return invalid("Idle is %v, want at least 0", c.Idle)
 	case len(c.Messages) == 0 && c.Prompt == "" && c.Mailbox == "":
 		return invalid("Messages, Prompt and Mailbox are all empty; set one of them")
+	}
+	if err := c.Compact.validate(); err != nil {
+		return err
 	}
 	for i, m := range c.Messages {
 		if !slices.Contains([]Role{User, Assistant, ToolRole}, m.Role) {

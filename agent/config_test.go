@@ -43,7 +43,10 @@ func TestConfigNamesTheField(t *testing.T) {
 			agent.NewTool("x", "", func(context.Context, time.Time) (string, error) { return "", nil })}},
 		`schema of the arguments: For[struct { F func(`: {Model: model, Tools: []agent.Tool{
 			agent.NewTool("x", "", func(context.Context, struct{ F func() }) (string, error) { return "", nil })}},
-		"OneByOne needs Mailbox": {Model: model, OneByOne: true},
+		"Compact.Window is 0, want at least 1": {Model: model, Compact: agent.Compact{Keep: 1}},
+		"Compact.Share is 101, want 1..100":    {Model: model, Compact: agent.Compact{Window: 1, Share: 101}},
+		"Compact.Keep is -1, want at least 1":  {Model: model, Compact: agent.Compact{Window: 1, Keep: -1}},
+		"OneByOne needs Mailbox":               {Model: model, OneByOne: true},
 		"Needs is about a agent_test.amount, want one": {Model: model, Tools: []agent.Tool{agent.NewTool("x", "",
 			nothing, agent.Needs(func(amount) agent.Decision { return agent.Decision{} }))}},
 		"the function of the option Needs is nil": {Model: model,
@@ -90,7 +93,8 @@ func TestTwoAgents(t *testing.T) {
 		return agent.Run(ctx, task,
 			agent.Config{Name: "write", Model: model, Messages: first.Messages, Prompt: "write it"})
 	}, "hello")
-	r.Want(fftest.Want{Steps: []string{"plan model 1", "plan tool 1.1 search", "plan model 2", "write model 1"}})
+	r.Want(fftest.Want{Steps: []string{"plan model 1", "plan tool 1.1 search", "plan model 2", "write turn",
+		"write model 1"}})
 	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"}`, "tool search c1: about x",
 		"assistant: a plan", "user: write it", "assistant: a book")
 	if r.Result.Turns != 1 || r.Result.Usage.Total() != 10 {

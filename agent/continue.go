@@ -18,8 +18,8 @@ func (r *run) goOn(ctx context.Context) error {
 	if r.cfg.Continue == nil || r.done.Turns == 0 || r.done.Turns < r.cfg.MaxTurns && r.steps < mostSteps {
 		return nil
 	}
-	r.done.Messages = slices.Concat(r.done.Messages, r.tells, r.says, r.queue)
-	r.tells, r.says, r.queue = nil, nil, nil
+	r.done.Messages = r.shrunk.view(slices.Concat(r.done.Messages, r.tells, r.says))
+	r.tells, r.says = nil, nil
 	if err := r.blobs.flush(ctx); err != nil {
 		return err
 	}

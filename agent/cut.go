@@ -69,7 +69,7 @@ func shortened(m Message, limit int) Message {
 	cutTexts(m.Parts, PartReasoning, messageLen(m)-limit)
 	cutTexts(m.Parts, PartText, messageLen(m)-limit)
 	if m.Edited != nil && messageLen(m) > limit {
-		m.Edited = &Edit{m.Edited.By, json.RawMessage(fmt.Sprintf(`"… (cut: %d bytes)"`, len(m.Edited.Arguments)))}
+		m.Edited = &Edited{m.Edited.By, json.RawMessage(fmt.Sprintf(`"… (cut: %d bytes)"`, len(m.Edited.Arguments)))}
 	}
 	if messageLen(m) <= limit {
 		return m

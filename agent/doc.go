@@ -63,6 +63,20 @@
 // answer cost is spent (handler.Task.SpendUsage) in the step that records it, so it is counted at least as often as the
 // answer was recorded, and at most as often as the model was called.
 //
+// Four fifths into each of these limits the model is told, once, by a message of the conversation, so that it can come
+// to an end or say what is missing.
+//
+// # Long conversations
+//
+// With Config.Compact the next request is weighed before each model call: what the last answer was reported to have
+// read and written, and an estimate of what is new, as for the service's limits. If it has the stated share of the
+// window, the model is first asked to summarise the older messages. That is a step of its own, "summary 7" after the
+// 7th answer. From then on the model sees the instructions, the summary as a message of the user, and the messages that
+// were kept, from an answer or a message of the user on. The next summary takes the place of this one, too. Result and
+// transcript keep all messages. Readers get a [FrameSummary]. A summary counts as tokens and time, not as a turn; it
+// waits for its turn at Config.Governor, and is spent. One that fails or comes empty fails the attempt, as a model call
+// does. One that is longer than a quarter of what is too long, or 32 KiB, is cut.
+//
 // # The service's limits
 //
 // With Config.Governor each model call waits for its turn at the gate of the model's service (handler.Task.Acquire):
@@ -81,6 +95,12 @@
 // parts: no reasoning, and no blobs without Config.Blobs. Anything else is taken as it is. Messages are heard before
 // each model call but the first, and when the model has ended; those that came meanwhile are answered together. With
 // Config.OneByOne each gets an answer of its own.
+//
+// # Another answer
+//
+// [Regenerate] has an answer made again, and [Edit] to other words of the user, whatever the execution does: what came
+// after is dropped, and the run goes on from there in a new attempt. Both return what was paid and done. Calls and
+// children of the new answer are not taken for those of the old one.
 //
 // # Spans
 //
@@ -117,6 +137,8 @@
 //   - A gate, or a share of one (flow.Share), refuses what an answer cost. The answer is not recorded. The run ends for
 //     good, because a retry would pay for the answer again. With HardBlock the execution waits for more room instead,
 //     and with HardAsk for a person, see handler.Task.SpendUsage.
+//   - The conversation is too long although it was compacted, because the instructions, tools or last messages alone
+//     are. There is no further summary until a quarter more was said. The service refuses what does not fit.
 //   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and
 //     instructions from where it was. A tool that newly needs approval asks about recorded calls, too.
 package agent

@@ -114,6 +114,8 @@ func (r *run) fits() (goOn bool, err error) {
 	text := unfenced(r.done.Text)
 	bad := f.read([]byte(text))
 	switch {
+	case r.done.Stop == StopStopped:
+		return false, f.fail("somebody has stopped it", r.done.Text)
 	case r.done.Stop == StopRefusal:
 		return false, f.fail("the model refuses", r.done.Text)
 	case bad == nil:
@@ -144,7 +146,7 @@ func (r *run) handedIn(calls []ToolCall) (ended bool, err error) {
 	}
 	for i, c := range calls {
 		switch told := r.tells[i]; {
-		case c.Name != answerTool:
+		case c.Name != answerTool || r.halts.unmade[c.ID]:
 		case told.Failed:
 			if err := f.again(told.Text(), string(c.Arguments)); err != nil {
 				return false, err

@@ -63,8 +63,10 @@ func (r *run) estimate(req Request) map[string]int64 {
 	return amounts(Usage{Input: shown + int64(len(data)+bytesPerToken-1)/bytesPerToken, Output: out})
 }
 
+const inputTokens = "input_tokens" // a dimension of a service
+
 func amounts(u Usage) map[string]int64 {
-	return map[string]int64{"tokens": u.Total(), "input_tokens": u.Input, "output_tokens": u.Output}
+	return map[string]int64{"tokens": u.Total(), inputTokens: u.Input, "output_tokens": u.Output}
 }
 
 // notMade gives the turn back.

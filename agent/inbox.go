@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -17,35 +18,28 @@ func (r *run) hear(ctx context.Context) error {
 	if r.cfg.Mailbox == "" || r.cfg.OneByOne {
 		return nil
 	}
-	messages, err := r.drain(ctx)
-	r.says = append(r.says, messages...)
-	return err
+	return r.drain(ctx, limits.MaxReceived)
 }
 
 // turnTo takes what is to be answered next, when the model has ended: all messages that have come, or one.
-func (r *run) turnTo(ctx context.Context) (err error) {
+func (r *run) turnTo(ctx context.Context) error {
 	switch {
 	case !r.cfg.OneByOne:
 		return r.hear(ctx)
 	case r.cfg.Conversation: // receive takes one, and the others wait in the mailbox
 		return nil
-	case len(r.queue) == 0:
-		r.queue, err = r.drain(ctx)
 	}
-	if len(r.queue) > 0 {
-		r.says, r.queue = append(r.says, r.queue[0]), r.queue[1:]
-	}
-	return err
+	return r.drain(ctx, 1)
 }
 
 // drain takes what is in the mailbox. What it gets is recorded, so a later run of the handler gets the same.
-func (r *run) drain(ctx context.Context) (said []Message, err error) {
+func (r *run) drain(ctx context.Context, most int) error {
 	r.steps++
-	messages, err := r.task.Drain(ctx, r.cfg.Mailbox)
+	messages, err := r.halts.turn.Drain(ctx, r.cfg.Mailbox, most)
 	for _, m := range messages {
-		said = append(said, r.blobs.hold(r.said(m)))
+		r.says = append(r.says, r.blobs.hold(r.said(m)))
 	}
-	return said, err
+	return err
 }
 
 // receive waits for a message. The run does not go on if none comes in time, or if an operator ends the wait.
@@ -63,9 +57,25 @@ func (r *run) receive(ctx context.Context) (goOn bool, err error) {
 	return true, nil
 }
 
+// reworded says something else in the place of what the user said before the next answer, if a person has edited that.
+func (r *run) reworded() error {
+	m, edited, err := r.task.Kin().Edited(r.modelStep())
+	if err != nil || !edited {
+		return err
+	}
+	n := len(r.says)
+	for n > 0 && r.says[n-1].Role == User {
+		n--
+	}
+	r.says = append(slices.Clone(r.says[:n]), r.blobs.hold(r.said(m)))
+	r.seen = min(r.seen, len(r.tells)+n)
+	return nil
+}
+
 // said is a message of the user by what was sent: a string, parts, an object with parts or a text, or whatever else as
 // it is.
 func (r *run) said(sent suspend.Message) Message {
+	r.tookMessage(sent.Number)
 	m := Message{Role: User, From: strings.ToValidUTF8(sent.By, "\ufffd"), Parts: Text(string(sent.Payload))}
 	var text string
 	var parts []Part

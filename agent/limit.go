@@ -15,8 +15,11 @@ const categoryLimit = "agent_limit"
 // ErrLimit is wrapped by every [*LimitError].
 var ErrLimit = errors.New("the agent has reached a limit")
 
-// What a [LimitError] is about besides turns, tokens and time.
+// What a [LimitError] is about.
 const (
+	limitTurns    = "turns"
+	limitTokens   = "tokens"
+	limitTime     = "time"
 	limitChildren = "children"
 	limitDepth    = "depth"
 )
@@ -35,14 +38,14 @@ type LimitError struct {
 // Error names the limit and the field of the configuration.
 func (e *LimitError) Error() string {
 	switch e.What {
-	case "time":
+	case limitTime:
 		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit,
 			time.Duration(e.Limit))
 	case limitChildren:
 		return fmt.Sprintf("%v: %d children, see Config.MaxChildren", ErrLimit, e.Limit)
 	case limitDepth:
 		return fmt.Sprintf("%v: agents nested %d deep, see Config.MaxDepth", ErrLimit, e.Limit)
-	case "tokens":
+	case limitTokens:
 		return fmt.Sprintf("%v: it used %d tokens, see Config.MaxTokens", ErrLimit, e.Limit)
 	}
 	return fmt.Sprintf("%v: %d model calls, see Config.MaxTurns", ErrLimit, e.Limit)
@@ -57,11 +60,11 @@ func (r *run) limit() error {
 	var over *LimitError
 	switch cfg := r.cfg; {
 	case r.done.Turns >= cfg.MaxTurns && cfg.Continue == nil:
-		over = &LimitError{"turns", int64(cfg.MaxTurns)}
+		over = &LimitError{limitTurns, int64(cfg.MaxTurns)}
 	case cfg.MaxTokens > 0 && r.done.Usage.Total() >= cfg.MaxTokens:
-		over = &LimitError{"tokens", cfg.MaxTokens}
+		over = &LimitError{limitTokens, cfg.MaxTokens}
 	case cfg.MaxTime > 0 && r.took >= cfg.MaxTime:
-		over = &LimitError{"time", int64(cfg.MaxTime)}
+		over = &LimitError{limitTime, int64(cfg.MaxTime)}
 	default:
 		return nil
 	}

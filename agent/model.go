@@ -92,7 +92,7 @@ type Message struct {
 	Failed bool   `json:"failed,omitempty"`
 	// Edited is what a person has changed in the call before it ran, of role ToolRole; nil for nothing. The first part
 	// tells the model.
-	Edited *Edit `json:"edited,omitempty"`
+	Edited *Edited `json:"edited,omitempty"`
 	// Private is what an adapter needs to get back with this message, for example signed reasoning. Nobody else reads
 	// it.
 	Private json.RawMessage `json:"private,omitempty"`
@@ -122,6 +122,10 @@ const (
 	StopTools   StopReason = "tools"   // it wants tools
 	StopLength  StopReason = "length"  // Request.MaxTokens, or what the model can say at most
 	StopRefusal StopReason = "refusal" // the model, or a filter of the service, refuses
+
+	// Of an answer that the agent has broken off, maybe before its first word, and never those of a model.
+	StopStopped     StopReason = "stopped"     // somebody has stopped it, see [Stop]
+	StopInterrupted StopReason = "interrupted" // a message came, see [Interrupt]
 )
 
 // Response is one whole answer.
@@ -140,6 +144,8 @@ type Usage struct {
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
 	Reasoning  int64 `json:"reasoning,omitempty"`
+	// Estimated is how many of Input and Output nobody has reported: of answers that were broken off.
+	Estimated int64 `json:"estimated,omitempty"`
 }
 
 // Total is Input and Output.
@@ -147,5 +153,5 @@ func (u Usage) Total() int64 { return u.Input + u.Output }
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
-		u.Reasoning + v.Reasoning}
+		u.Reasoning + v.Reasoning, u.Estimated + v.Estimated}
 }

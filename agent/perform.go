@@ -26,24 +26,28 @@ const maxFailure = 16 << 10
 type outcome struct {
 	Message Message       `json:"message"`
 	Took    time.Duration `json:"took"`
+	Halted  bool          `json:"halted,omitempty"` // it was not made: the turn was halted
 }
 
 // job is a tool call of a turn.
 type job struct {
 	ToolCall
 	number string      // "1.2": turn and place
+	take   int         // of the turn
 	tool   *definition // nil if there is none of that name
 	denied string      // why it must not run, in words for the model; "" lets it run
 	ask    bool        // people decide
 	bears  bool        // it is to be a child execution
 	child  *offspring  // which is that one
+	halted bool        // denied, because the turn was halted
 
 	decision Decision // of the tool
-	edited   *Edit    // what people changed
+	edited   *Edited  // what people changed
 	done     outcome
 	err      error
 
-	returned bool // its step
+	stepped  bool // its step was asked for
+	returned bool // from its step
 }
 
 func (j *job) named(what string) string { return what + " " + j.number + " " + stepWord(j.Name) }
@@ -93,7 +97,13 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 		r.always[name] = true
 	}
 	r.allowed = nil
+	r.halts.unmade = map[string]bool{}
 	for _, j := range jobs {
+		if step := r.cfg.prefixed(j.named("tool")); j.done.Halted {
+			r.halts.undone, r.halts.unmade[j.ID] = append(r.halts.undone, step), true
+		} else {
+			r.halts.did = append(r.halts.did, step)
+		}
 		r.tells = append(r.tells, j.done.Message)
 		r.took += j.done.Took
 	}
@@ -101,7 +111,8 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 }
 
 func (r *run) jobOf(c ToolCall, place int) *job {
-	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), tool: r.tools[c.Name]}
+	j := &job{ToolCall: c, number: fmt.Sprintf("%d.%d", r.done.Turns, place+1), take: r.take,
+		tool: r.tools[c.Name]}
 	j.bears = j.tool != nil && j.tool.child != nil && j.bad() == nil
 	return j
 }
@@ -166,6 +177,10 @@ func (r *run) atOnce(ctx context.Context, jobs []*job) error {
 
 // step makes one call and records what came of it.
 func (r *run) step(ctx context.Context, j *job) {
+	if j.stepped {
+		return
+	}
+	j.stepped = true
 	name := r.cfg.prefixed(j.named("tool"))
 	outside := ctx
 	j.done, j.err = handler.Step(ctx, r.task, name, func(ctx context.Context) (outcome, error) {
@@ -180,7 +195,7 @@ func (r *run) step(ctx context.Context, j *job) {
 		}
 		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
 			Failed: failed, Edited: j.edited}
-		return outcome{Message: m, Took: took}, nil
+		return outcome{Message: m, Took: took, Halted: j.halted}, nil
 	})
 }
 
@@ -192,13 +207,17 @@ func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, fa
 	if bad := j.bad(); bad != nil {
 		return failure(bad.Error()), true, nil
 	}
+	if why := r.halt(); why != nil && j.child == nil && !r.begun(j) {
+		j.leave(why)
+		return failure(j.denied), true, nil
+	}
 	ctx, span := r.spans.tool(ctx, j)
 	defer func() { span.worked(ctx, r.task, failed, err) }()
 	err = errPanicked
 	if j.child != nil {
 		parts, failed, err = r.came(ctx, j)
 	} else {
-		parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j.ToolCall)), j.Arguments)
+		parts, err = j.tool.call(context.WithValue(ctx, callKey{}, callOf(r.task, step, j)), j.Arguments)
 		if err != nil && (j.tool.endsRun || r.ends(ctx, err)) {
 			return nil, false, err
 		}
@@ -213,6 +232,9 @@ func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, fa
 	}
 	return parts, failed, err
 }
+
+// begun says that a tool that suspends has begun: the answer that this run was resumed with is for it.
+func (r *run) begun(j *job) bool { return j.tool.suspends && r.halts.turn.Unasked() != "" }
 
 // found makes what a tool has found fit for its step.
 func (r *run) found(ctx context.Context, j *job, found []Part) (parts []Part, failed bool, err error) {

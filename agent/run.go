@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -12,10 +13,12 @@ import (
 
 // Result is the outcome of an agent.
 type Result struct {
-	Text     string     `json:"text"`           // of the last answer
-	Messages []Message  `json:"messages"`       // the whole conversation, Config.Messages included
-	Usage    Usage      `json:"usage"`          // of all answers of the run
-	Turns    int        `json:"turns"`          // model calls of the run
+	Text string `json:"text"` // of the last answer
+	// Messages are the whole conversation, Config.Messages included. For Config.Continue they begin with the summary,
+	// if there is one.
+	Messages []Message  `json:"messages"`
+	Usage    Usage      `json:"usage"`          // of all answers and summaries of the run
+	Turns    int        `json:"turns"`          // answers of the run
 	Stop     StopReason `json:"stop,omitempty"` // why the last answer ended; "" if there was none
 }
 
@@ -36,11 +39,15 @@ type run struct {
 	seen  int           // how many of the first says readers have been shown, before the execution continued
 	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
+	take  int           // in which the last answer was made
 	made  int           // calls of this run for children
-	queue []Message     // of the user, that have their turn later, see Config.OneByOne
+	halts halts
 
 	always  map[string]bool // tools that nobody is asked about any more
 	allowed []string        // those that are to be among them once the turn is over
+
+	shrunk compacted       // what the model sees of the conversation
+	warned map[string]bool // of which limits
 }
 
 // Run lets a model work with tools until it has ended, and returns what came of it. A handler calls it; what it
@@ -58,7 +65,9 @@ type run struct {
 //
 // With Config.Blobs images and files are stored before anything that is recorded or returned refers to them.
 //
-// An answer that ended early ([StopLength], [StopRefusal]) is no error, see Result.Stop.
+// An answer that ended early ([StopLength], [StopRefusal], [StopStopped]) is no error, see Result.Stop. Who stops a
+// turn ([Stop]) ends the run, or has a Conversation wait for the next message; the results of tools that no model has
+// seen are at the end of Result.Messages then.
 //
 // Errors come with the result so far: a [*LimitError]; what the model, or a tool that may end the run, returned;
 // flowfabric.ErrInvalidInput for a configuration that is not valid; the errors of handler.Step,
@@ -83,11 +92,14 @@ func work(ctx context.Context, t *handler.Task, cfg Config, f *form) (Result, er
 	}
 	r := newRun(t, cfg)
 	r.form = f
+	r.halts.turn.Listen(r.notice)
+	defer r.halts.turn.Listen(nil)
 	err := errPanicked
 	defer func() { r.spans.end(ctx, t, err) }()
 	if err = r.loop(ctx); err == nil && r.done.Turns == 0 {
 		r.silent()
 	}
+	*r.halts.turn.Over = err == nil && r.done.Turns > 0
 	if !handler.IsWait(err) && ctx.Err() == nil { // the handler may return the messages
 		if bad := r.blobs.flush(ctx); bad != nil {
 			err = errors.Join(err, bad)
@@ -98,8 +110,10 @@ func work(ctx context.Context, t *handler.Task, cfg Config, f *form) (Result, er
 
 func newRun(t *handler.Task, cfg Config) *run {
 	r := &run{cfg: cfg, task: t, tools: map[string]*definition{}, always: map[string]bool{},
-		spans: newSpans(t, cfg), seen: shown(t, cfg.Messages),
+		warned: map[string]bool{},
+		spans:  newSpans(t, cfg), seen: shown(t, cfg.Messages),
 		blobs: shelf{cfg.Blobs, map[string][]byte{}}}
+	r.halts.turn = t.Turn()
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)
@@ -115,6 +129,9 @@ func newRun(t *handler.Task, cfg Config) *run {
 
 // loop asks the model, runs the tools it wants, and asks again, until it wants none.
 func (r *run) loop(ctx context.Context) error {
+	if err := r.begins(ctx); err != nil {
+		return err
+	}
 	if goOn, err := r.begin(ctx); err != nil || !goOn {
 		return err
 	}
@@ -125,32 +142,57 @@ func (r *run) loop(ctx context.Context) error {
 		if err := r.limit(); err != nil {
 			return err
 		}
+		if err := r.look(ctx); err != nil {
+			return err
+		}
+		if err := r.reworded(); err != nil {
+			return err
+		}
+		if err := r.compact(ctx); err != nil {
+			return err
+		}
+		r.warn()
 		calls, err := r.ask(ctx)
 		if err != nil {
 			return err
 		}
-		if len(calls) == 0 {
-			goOn, err := r.next(ctx)
-			if err == nil && !goOn {
-				goOn, err = r.fits()
+		ended := len(calls) == 0
+		if !ended {
+			if err := r.limit(); err != nil { // the model will not see what tools would find out
+				return err
 			}
-			if err != nil || !goOn {
+			if err := r.perform(ctx, calls); err != nil {
+				return err
+			}
+			if ended, err = r.stopHere(ctx); err != nil {
+				return err
+			}
+		}
+		if !ended {
+			if err := r.hear(ctx); err != nil {
+				return err
+			}
+			if handed, err := r.handedIn(calls); err != nil || handed {
 				return err
 			}
 			continue
 		}
-		if err := r.limit(); err != nil { // the model will not see what tools would find out
+		goOn, err := r.next(ctx)
+		if err == nil && !goOn {
+			goOn, err = r.fits()
+		}
+		if err != nil || !goOn {
+			r.unheard(err)
 			return err
 		}
-		if err := r.perform(ctx, calls); err != nil {
-			return err
-		}
-		if err := r.hear(ctx); err != nil {
-			return err
-		}
-		if ended, err := r.handedIn(calls); err != nil || ended {
-			return err
-		}
+	}
+}
+
+// unheard puts what no model has seen behind the conversation of a run that was stopped.
+func (r *run) unheard(err error) {
+	if err == nil && r.done.Stop == StopStopped {
+		r.done.Messages = slices.Concat(r.done.Messages, r.tells, r.says)
+		r.tells, r.says = nil, nil
 	}
 }
 
@@ -167,7 +209,9 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	if r.cfg.Mailbox == "" {
 		return false, nil
 	}
-	if err := r.turnTo(ctx); err != nil || len(r.says) > 0 {
+	before := len(r.says) // of a turn that was stopped
+	if err := r.turnTo(ctx); err != nil || len(r.says) > before {
+		r.halts.did, r.halts.undone = nil, nil
 		return true, err
 	}
 	if !r.cfg.Conversation {
@@ -179,6 +223,7 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	if err := r.limit(); err != nil { // nobody should write what would not be answered
 		return false, err
 	}
+	r.halts.did, r.halts.undone = nil, nil
 	return r.receive(ctx)
 }
 

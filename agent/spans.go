@@ -32,8 +32,7 @@ var finish = map[StopReason]string{StopEnd: "stop", StopTools: "tool_call", Stop
 type spans struct {
 	tracer   trace.Tracer
 	agent    string
-	model    string
-	provider string
+	identity        // of its model
 	id       string // of the execution
 
 	once  sync.Once
@@ -48,16 +47,25 @@ func newSpans(t *handler.Task, cfg Config) *spans {
 		return nil
 	}
 	s := &spans{tracer: cfg.Tracer.Tracer(scope), agent: cmp.Or(cfg.Name, t.Kind()), id: t.ID().String()}
-	if d, ok := cfg.Model.(Described); ok {
-		s.provider, s.model = d.Describe()
-	}
+	s.identity = describe(cfg.Model)
 	return s
+}
+
+// identity is what a model says that it is.
+type identity struct{ provider, model string }
+
+func describe(m Model) (i identity) {
+	if d, ok := m.(Described); ok {
+		i.provider, i.model = d.Describe()
+	}
+	return i
 }
 
 // span is a call; nil for none.
 type span struct {
-	of   *spans
-	otel trace.Span
+	of    *spans
+	otel  trace.Span
+	model string // of a model call, if it is known
 }
 
 // begin starts a span below that of the run.
@@ -65,22 +73,23 @@ func (s *spans) begin(ctx context.Context, name string, kind trace.SpanKind,
 	attrs ...attribute.KeyValue) (context.Context, *span) {
 	s.once.Do(func() {
 		_, s.whole = s.tracer.Start(ctx, "invoke_agent "+s.agent, trace.WithSpanKind(trace.SpanKindInternal),
-			trace.WithAttributes(s.common("invoke_agent", attribute.String("gen_ai.agent.name", s.agent))...))
+			trace.WithAttributes(s.common("invoke_agent", s.identity,
+				attribute.String("gen_ai.agent.name", s.agent))...))
 	})
 	ctx, started := s.tracer.Start(trace.ContextWithSpan(ctx, s.whole), name, trace.WithSpanKind(kind),
 		trace.WithAttributes(attrs...))
-	return ctx, &span{s, started}
+	return ctx, &span{of: s, otel: started}
 }
 
 // common are the attributes that spans of the run and of models have.
-func (s *spans) common(operation string, more ...attribute.KeyValue) []attribute.KeyValue {
+func (s *spans) common(operation string, who identity, more ...attribute.KeyValue) []attribute.KeyValue {
 	attrs := append(more, attribute.String("gen_ai.operation.name", operation),
 		attribute.String("gen_ai.conversation.id", s.id))
-	if s.provider != "" {
-		attrs = append(attrs, attribute.String("gen_ai.provider.name", s.provider))
+	if who.provider != "" {
+		attrs = append(attrs, attribute.String("gen_ai.provider.name", who.provider))
 	}
-	if s.model != "" {
-		attrs = append(attrs, attribute.String("gen_ai.request.model", s.model))
+	if who.model != "" {
+		attrs = append(attrs, attribute.String("gen_ai.request.model", who.model))
 	}
 	return attrs
 }
@@ -90,11 +99,21 @@ func (s *spans) chat(ctx context.Context, req Request) (context.Context, *span) 
 	if s == nil {
 		return ctx, nil
 	}
-	attrs := s.common("chat", attribute.Bool("gen_ai.request.stream", true))
+	return s.chatWith(ctx, s.identity, req)
+}
+
+// chatWith begins that of a call of another model.
+func (s *spans) chatWith(ctx context.Context, who identity, req Request) (context.Context, *span) {
+	if s == nil {
+		return ctx, nil
+	}
+	attrs := s.common("chat", who, attribute.Bool("gen_ai.request.stream", true))
 	if req.MaxTokens > 0 {
 		attrs = append(attrs, attribute.Int64("gen_ai.request.max_tokens", req.MaxTokens))
 	}
-	return s.begin(ctx, nameOf("chat", s.model), trace.SpanKindClient, attrs...)
+	ctx, p := s.begin(ctx, nameOf("chat", who.model), trace.SpanKindClient, attrs...)
+	p.model = who.model
+	return ctx, p
 }
 
 // answered ends it.
@@ -103,7 +122,7 @@ func (p *span) answered(ctx context.Context, t *handler.Task, response Response,
 		return
 	}
 	if err == nil {
-		if p.of.model == "" {
+		if p.model == "" {
 			p.otel.SetName(nameOf("chat", response.Model))
 		}
 		p.of.mu.Lock()

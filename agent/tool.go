@@ -225,8 +225,8 @@ type Call struct {
 	Step      string // under which the result is recorded
 	ID        string // that the model gave the call
 	// Key is the same whenever this call is repeated, with the arguments that run, and for no other call: an
-	// idempotency key for systems outside, 36 bytes. A replay of the execution that makes the same call again has the
-	// same key.
+	// idempotency key for systems outside, 36 bytes. A replay of the execution that keeps the
+	// model's answer and makes the call again has the same key. An answer that is made again has keys of its own.
 	Key string
 	// Task is the handler's, for example to spend. Steps and waits are for tools with [MaySuspend] only.
 	Task *handler.Task
@@ -240,17 +240,23 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return call, ok
 }
 
-// callSpace keeps calls apart that an execution makes for different inputs (handler.Continue).
-func callSpace(t *handler.Task) string {
+// callSpace keeps calls apart that an execution makes for different inputs (handler.Continue), and in different takes.
+func callSpace(t *handler.Task, take int) (space string) {
 	if n := t.Continues(); n > 0 {
-		return strconv.Itoa(n) + "\n"
+		space = strconv.Itoa(n) + "\n"
 	}
-	return ""
+	if take > 0 {
+		space += taken(take) + "\n"
+	}
+	return space
 }
 
+// taken names a take but the first.
+func taken(take int) string { return "t" + strconv.Itoa(take) }
+
 // callOf makes the call of a step.
-func callOf(t *handler.Task, step string, c ToolCall) Call {
+func callOf(t *handler.Task, step string, j *job) Call {
 	id := t.ID()
-	key := uuid.NewSHA1(ids.UUID(id), []byte(callSpace(t)+step+"\n"+c.ID+"\n"+string(c.Arguments)))
-	return Call{Execution: id, Step: step, ID: c.ID, Key: key.String(), Task: t}
+	key := uuid.NewSHA1(ids.UUID(id), []byte(callSpace(t, j.take)+step+"\n"+j.ID+"\n"+string(j.Arguments)))
+	return Call{Execution: id, Step: step, ID: j.ID, Key: key.String(), Task: t}
 }

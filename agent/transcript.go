@@ -41,21 +41,29 @@ func ReadTranscript(ctx context.Context, c *client.Client, id flowfabric.Executi
 	if err != nil {
 		return Result{}, fmt.Errorf("transcript: %w", err)
 	}
-	names := map[place]string{}
-	for _, r := range records {
-		if at, ok := placeOf(o.Name, r.Name); ok && r.State != "failed" && r.Kind == "step" {
-			names[at] = r.Name
-		}
-	}
-	values, err := readValues(ctx, c, id, names)
+	values, err := readValues(ctx, c, id, stepsOf(o.Name, records))
 	if err != nil {
 		return Result{}, fmt.Errorf("transcript: %w", err)
 	}
 	return assemble(o.Codec, values)
 }
 
-// place is where a step belongs: a turn, from 1, and the number of the call in it, 0 for the model's own.
+// place is where a step belongs: a turn, from 1, and the number of the call in it, 0 for the model's own. A summary
+// belongs to the turn after which it was made, 0 before the first.
 type place struct{ turn, call int }
+
+const summaryCall = -1
+
+// stepsOf are the recorded steps of an agent.
+func stepsOf(agent string, records []flowfabric.StepRecord) map[place]string {
+	names := map[place]string{}
+	for _, r := range records {
+		if at, ok := placeOf(agent, r.Name); ok && r.State != "failed" && r.Kind == "step" {
+			names[at] = r.Name
+		}
+	}
+	return names
+}
 
 // placeOf reads the name of a step of an agent.
 func placeOf(agent, step string) (place, bool) {
@@ -66,6 +74,10 @@ func placeOf(agent, step string) (place, bool) {
 	if number, ok := strings.CutPrefix(rest, "model "); ok {
 		n, err := strconv.Atoi(number)
 		return place{n, 0}, err == nil && n > 0
+	}
+	if number, ok := strings.CutPrefix(rest, "summary "); ok {
+		n, err := strconv.Atoi(number)
+		return place{n, summaryCall}, err == nil && n >= 0
 	}
 	numbers, ok := strings.CutPrefix(rest, "tool ")
 	if !ok {
@@ -122,6 +134,16 @@ func assemble(codec handler.Codec, values map[place][]byte) (Result, error) {
 			}
 			r.Messages = append(r.Messages, done.Message)
 		}
+	}
+	for at, value := range values {
+		if at.call != summaryCall {
+			continue
+		}
+		var s summary
+		if err := codec.Decode(value, &s); err != nil {
+			return r, fmt.Errorf("transcript: summary %d does not decode: %w", at.turn, err)
+		}
+		r.Usage = r.Usage.plus(s.Usage)
 	}
 	return r, nil
 }

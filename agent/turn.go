@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,6 +24,16 @@ const (
 	FrameMessage   = "message"   // a [Message] as JSON
 	FrameToken     = "token"     // a piece of an answer's text
 	FrameReasoning = "reasoning" // a piece of what the model thinks
+	// FrameSummary says that a summary has taken the place of the beginning for the model ([Compact]). It is a JSON
+	// object: for how many of the run's first messages it stands (messages), about how many tokens the next request
+	// had and has (before, after), and the text.
+	FrameSummary = "summary"
+	// FrameTurn says, beside the message of an answer, that the answer was broken off, or that somebody has stopped
+	// the turn behind it. Its payload is a JSON object: act (stop or interrupt), by and reason of who stopped it, model
+	// (the number of the answer), tokens that the answer cost and how many of them are estimated, done (the steps of
+	// the turn's tools that were called) and not_made (those that were not any more). It comes before the message, and
+	// behind that of a whole answer whose last word a stop has overtaken.
+	FrameTurn = "turn"
 )
 
 const maxCallID = 256 // bytes
@@ -39,6 +48,12 @@ type turn struct {
 	Model   string        `json:"model,omitempty"`
 	ID      string        `json:"id,omitempty"`
 	Took    time.Duration `json:"took"`
+	// Take is in which take of the execution it was answered (handler.Task.Takes): so an answer that is made again has
+	// children and keys of calls of its own.
+	Take int `json:"take,omitempty"`
+
+	run    *run // for Heed; nil in one that was recorded
+	goesOn bool // the answer does not end the turn, though it wants no tools
 }
 
 // ask has the model answer what is new, and returns the tools that it wants.
@@ -46,9 +61,9 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	fresh := slices.Concat(r.tells, r.says)
 	news := fresh[min(r.seen, len(fresh)):]
 	conversation := slices.Concat(r.done.Messages, fresh)
-	name := r.cfg.prefixed("model " + strconv.Itoa(r.done.Turns+1))
-	answer, err := handler.Step(ctx, r.task, name, func(ctx context.Context) (turn, error) {
-		return r.answer(ctx, news, conversation)
+	r.halts.cut = nil
+	answer, err := handler.Step(ctx, r.task, r.modelStep(), func(ctx context.Context) (turn, error) {
+		return r.answer(ctx, news, r.shrunk.view(conversation))
 	})
 	if err != nil {
 		return nil, err
@@ -58,16 +73,24 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	r.done.Usage = r.done.Usage.plus(answer.Usage)
 	r.done.Turns++
 	r.sizes = append(r.sizes, answer.Usage.Output)
+	r.shrunk.answered(answer.Usage)
 	r.steps += 1 + 2*len(answer.Message.Calls) // each may be asked about
 	r.took += answer.Took
+	r.take = answer.Take
 	r.blobs.stored(answer.Said)
 	r.tells, r.says, r.seen = nil, nil, 0
 	return answer.Message.Calls, nil
 }
 
+// modelStep is the step of an answer, without the name of the agent.
+func modelStep(turn int) string { return fmt.Sprint("model ", turn) }
+
+// modelStep is the step of the next answer.
+func (r *run) modelStep() string { return r.cfg.prefixed(modelStep(r.done.Turns + 1)) }
+
 // answer is the step of a model call: it stores and shows what is new, shows the answer as it comes, and pays for it.
 func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, error) {
-	req, err := r.request(conversation)
+	req, err := r.request(slices.DeleteFunc(slices.Clone(conversation), Message.mute))
 	if err != nil {
 		return turn{}, err
 	}
@@ -78,10 +101,7 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err := r.ready(ctx, req, fresh); err != nil {
 		return turn{}, errors.Join(err, permit.notMade(ctx))
 	}
-	began := time.Now()
-	response, err := r.generate(ctx, req)
-	took := time.Since(began)
-	permit.made(ctx, response.Usage, err)
+	response, took, err := r.call(ctx, req, permit)
 	if err != nil {
 		return turn{}, err
 	}
@@ -89,7 +109,8 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 		return turn{}, err
 	}
 	answer := turn{Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model,
-		ID: response.ID, Took: took}
+		ID: response.ID, Took: took, run: r, Take: r.task.Takes()}
+	answer.goesOn = r.form != nil && r.form.read([]byte(unfenced(answer.Message.Text()))) != nil
 	if err := answer.settle(r.done.Turns + 1); err != nil {
 		return turn{}, err
 	}
@@ -97,7 +118,29 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 		return turn{}, err
 	}
 	answer.Said = told(r.says, limits.MaxToolResult-messageLen(answer.Message))
+	if act, ok := acts[answer.Stop]; ok {
+		if err := r.showHalt(ctx, act, r.done.Turns+1, answer.Usage); err != nil {
+			return turn{}, err
+		}
+	}
 	return answer, r.show(ctx, answer.Message)
+}
+
+// call calls the model, unless the turn was halted before, and tells the gate of its service what it used.
+func (r *run) call(ctx context.Context, req Request, permit *permit) (Response, time.Duration, error) {
+	if why := r.halt(); why != nil {
+		return Response{Stop: stopOf(why)}, 0, permit.notMade(ctx)
+	}
+	began := time.Now()
+	response, err := r.generate(ctx, req)
+	took := time.Since(began)
+	permit.made(ctx, response.Usage, err)
+	return response, took, err
+}
+
+// mute says of a message that it is an answer without a word: it was broken off, and no service takes it.
+func (m Message) mute() bool {
+	return m.Role == Assistant && len(m.Calls) == 0 && len(m.Private) == 0 && m.Text() == ""
 }
 
 // ready gives a request its bytes, and stores and shows what is new. That is not before its turn has come: it would be
@@ -130,10 +173,14 @@ func (r *run) keep(ctx context.Context, m *Message) error {
 	return r.blobs.put(ctx, data)
 }
 
-// request is what the model is asked, as Config.Edit wants it.
+// request is what the model is asked.
 func (r *run) request(conversation []Message) (Request, error) {
-	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs),
-		MaxTokens: r.cfg.MaxOutput, Schema: r.form.native(), Cache: r.cache(conversation)}
+	return r.edited(Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs),
+		MaxTokens: r.cfg.MaxOutput, Schema: r.form.native(), Cache: r.cache(conversation)})
+}
+
+// edited is a request as Config.Edit wants it.
+func (r *run) edited(req Request) (Request, error) {
 	if r.cfg.Edit != nil {
 		for i := range req.Messages {
 			req.Messages[i].Parts = slices.Clone(req.Messages[i].Parts)
@@ -164,17 +211,24 @@ func (r *run) cache(conversation []Message) Cache {
 	return c
 }
 
-// generate calls the model, in a span.
+// generate calls the model, in a span. An answer that is broken off is what was said until then.
 func (r *run) generate(ctx context.Context, req Request) (response Response, err error) {
 	ctx, span := r.spans.chat(ctx, req)
 	defer func() { span.answered(ctx, r.task, response, err) }()
+	inner, end := r.breakable(ctx)
+	defer end()
+	var said spoken
 	err = errPanicked
-	response, err = r.cfg.Model.Generate(ctx, req, func(d Delta) error {
+	response, err = r.cfg.Model.Generate(inner, req, func(d Delta) error {
+		said.add(d)
 		if err := r.pieces(ctx, FrameReasoning, d.Reasoning); err != nil {
 			return err
 		}
 		return r.pieces(ctx, FrameToken, d.Text)
 	})
+	if why := broken(inner); why != nil && err != nil && ctx.Err() == nil {
+		response, err = r.partial(said, why, response.Usage, req), nil
+	}
 	return response, err
 }
 

@@ -123,6 +123,7 @@ type store interface {
 	summaries
 	stepReader
 	mailer
+	forker
 	pageReader
 	scheduler
 	link.GateFinder
@@ -133,6 +134,8 @@ type store interface {
 	ReadInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, bool, error)
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error)
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error)
+	StopTurn(ctx context.Context, id flowfabric.ExecutionID, request flowfabric.UUID) (engine.Stop, error)
+	RewindExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.Rewind) (engine.Rewound, error)
 }
 
 // tailer is what the client needs of the tail hub.

@@ -109,9 +109,21 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 	return b, ok, nil
 }
 
+func (f *fakeStore) RewindExecution(context.Context, flowfabric.ExecutionID, engine.Rewind) (engine.Rewound, error) {
+	return engine.Rewound{}, nil
+}
+
 func (f *fakeStore) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	c engine.Cancellation) (bool, error) {
 	return f.cancel(ctx, id, c)
+}
+
+func (f *fakeStore) StopTurn(context.Context, flowfabric.ExecutionID, flowfabric.UUID) (engine.Stop, error) {
+	return engine.Stop{}, f.ask("stop")
+}
+
+func (f *fakeStore) ForkExecution(context.Context, flowfabric.ExecutionID, engine.Fork) (engine.Forked, error) {
+	return engine.Forked{}, nil
 }
 
 func (f *fakeStore) ask(what any) error {

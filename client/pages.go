@@ -44,8 +44,15 @@ func (e *Execution[Out]) Frames(ctx context.Context, attempt uint32,
 		q.To = &in.Until
 	}
 	frames, err := c.store.ReadLog(ctx, q)
-	if err == nil && len(frames) == 0 { // none yet, or there is no such execution
-		_, err = c.store.ReadExecution(ctx, id)
+	if err == nil && len(frames) == 0 { // none yet, or there is no such execution, or a fork refers to others' frames
+		var meta engine.StreamMeta
+		meta, err = c.store.ReadAttemptStream(ctx, id, attempt)
+		if err == nil && !meta.Owner.IsZero() && in.After.Compare(meta.LastID) < 0 {
+			if q.Execution = meta.Owner; q.To == nil || q.To.Compare(meta.LastID) > 0 {
+				q.To = &meta.LastID
+			}
+			frames, err = c.store.ReadLog(ctx, q)
+		}
 	}
 	if err != nil {
 		return nil, link.Operated("frames of", id, err)

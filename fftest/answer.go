@@ -20,13 +20,13 @@ import (
 )
 
 // Answer is an action from outside on an execution: by a sender who signals or sends a message, or an operator.
-// Build it with [Signal], [SignalWith], [Approve], [Resume] or [Send] and give it with [Answered], [Tell] or
+// Build it with [Signal], [SignalWith], [Approve], [Resume], [Send] or [Stop] and give it with [Answered], [Tell] or
 // [Execution.Answer]. Immutable.
 type Answer struct {
 	do        deed
 	waitpoint string
 	token     suspend.Token
-	act       []flowfabric.ActOption // of a resumption
+	act       []flowfabric.ActOption // of a resumption, or a stop
 	payload   any
 	opts      []client.SignalOption
 	sending   []client.SendOption
@@ -45,10 +45,11 @@ const (
 	approve
 	resume
 	send
+	stop
 )
 
 // unwaited tells whether the answer is given without looking whether the execution waits: what comes early is kept.
-func (a Answer) unwaited() bool { return a.do == signalToken || a.do == send }
+func (a Answer) unwaited() bool { return a.do == signalToken || a.do == send || a.do == stop }
 
 // Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the
 // signal's name, its source, an idempotency key) are those of [client.Client.Signal].
@@ -78,8 +79,12 @@ func Send(mailbox string, payload any, opts ...client.SendOption) Answer {
 	return Answer{do: send, waitpoint: mailbox, payload: payload, sending: opts}
 }
 
-// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith] and [Send], after
-// it is given.
+// Stop ends what the execution says, see [client.Execution.Stop], as "fftest" unless flowfabric.By says who. It does
+// not wait for the execution to suspend, and one that comes too late is no mistake.
+func Stop(opts ...flowfabric.ActOption) Answer { return Answer{do: stop, act: opts} }
+
+// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith], [Send] and [Stop],
+// after it is given.
 func (a Answer) After(d time.Duration) Answer {
 	a.after = d
 	return a
@@ -98,8 +103,10 @@ func (a Answer) words() string {
 		return "resumption"
 	case send:
 		return "message to mailbox " + a.waitpoint
+	case stop:
+		return "stop"
 	}
-	return "an empty answer; build it with Signal, SignalWith, Approve, Resume or Send"
+	return "an empty answer; build it with Signal, SignalWith, Approve, Resume, Send or Stop"
 }
 
 // Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on
@@ -287,7 +294,7 @@ func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bo
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, denied.WaitpointClosed), errors.Is(err, denied.NotSignalable),
-		errors.Is(err, denied.NotSuspended):
+		errors.Is(err, denied.NotSuspended), errors.Is(err, denied.NothingToStop):
 		return a.unwaited()
 	}
 	w.t.Error(w.refused(ctx, id, a, err))
@@ -311,6 +318,9 @@ func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 	case send:
 		_, err := w.client.Execution(id).Send(ctx, a.waitpoint, a.payload, append([]client.SendOption{operator},
 			a.sending...)...)
+		return suspend.Delivered{}, err
+	case stop:
+		_, err := w.client.Execution(id).Stop(ctx, append([]flowfabric.ActOption{operator}, a.act...)...)
 		return suspend.Delivered{}, err
 	case resume:
 		return suspend.Delivered{},

@@ -86,9 +86,7 @@ func (x *Execution[Out]) Cancel(opts ...flowfabric.ActOption) {
 func (x *Execution[Out]) Wait() *Report[Out] {
 	x.env.t.Helper()
 	ctx := x.env.t.Context()
-	if err := x.env.await(ctx, x.ID()); err != nil {
-		x.env.t.Fatalf("fftest: %v", err)
-	}
+	x.env.ended(x.ID())
 	r, err := x.report(ctx)
 	if err != nil {
 		x.env.t.Fatalf("fftest: report on %s: %v", x.ID(), err)
@@ -102,6 +100,14 @@ func (x *Execution[Out]) Wait() *Report[Out] {
 	return r
 }
 
+// ended waits until an execution has ended.
+func (w *Env) ended(id flowfabric.ExecutionID) {
+	w.t.Helper()
+	if err := w.await(w.t.Context(), id); err != nil {
+		w.t.Fatalf("fftest: %v", err)
+	}
+}
+
 // report collects what there is to know about an execution that has ended.
 func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	r := &Report[Out]{ID: x.ID(), t: x.env.t, Crash: x.env.journal.crashedAt(), found: x.env.journal.found}
@@ -113,23 +119,18 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	r.Elapsed = r.Snapshot.EndedAt.Sub(r.Snapshot.CreatedAt)
 	r.Result, r.Err = x.handle.Result(ctx)
 	r.Attempts = attempts(r.Snapshot)
-	var ended uint64 // what was recorded of the attempt before
 	for event, err := range x.handle.Tail(ctx, client.WithoutChildren()) {
 		if err != nil {
 			return nil, err
 		}
 		switch event.Kind {
 		case stream.TailAttempt:
-			if event.Attempt > 1 {
-				r.repeated(event.Attempt-1, ended)
-			}
+			r.begun(event)
 		case stream.TailResumed:
 			r.repeated(event.Attempt, event.Resumed.Recorded)
 			r.Resumed = append(r.Resumed, event)
 		case stream.TailFrame:
 			r.Frames = append(r.Frames, Frame{Attempt: event.Attempt, Frame: event.Frame})
-		case stream.TailAttemptEnd:
-			ended = event.Recorded
 		}
 	}
 	if r.Summary, err = x.handle.Summary(ctx); err != nil {

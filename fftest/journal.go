@@ -23,7 +23,8 @@ var housekeeping = []string{
 }
 
 // deliveries are the writes of those who answer waits, before and after which [Crashes] lets a worker die, too.
-var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resume_execution", "ff_send_message"}
+var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resume_execution", "ff_send_message",
+	"ff_stop_turn"}
 
 // writes are the functions before and after which [Crashes] lets a worker die.
 var writes = sync.OnceValue(func() map[string]bool {

@@ -1,6 +1,7 @@
 package fftest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,16 @@ func (r *Report[Out]) Kept(typ string) []string {
 		}
 	}
 	return payloads
+}
+
+// begun marks the frames that an attempt which begins does not reuse, because it repeats them or a rewind dropped them.
+func (r *Report[Out]) begun(e stream.TailEvent) {
+	for i := range r.Frames {
+		f := &r.Frames[i]
+		f.Repeated = f.Repeated || !slices.ContainsFunc(e.Reused, func(c stream.Covered) bool {
+			return c.Attempt == f.Attempt && f.Sequence <= c.Recorded
+		})
+	}
 }
 
 // repeated marks the frames of an attempt that a run which begins now repeats.

@@ -35,6 +35,15 @@ type also func(fx *Effects) []handler.Binding
 
 func (also) SubmitOption() {}
 
+// Varying says that the runs of [Crashes] need not agree with the undisturbed one: what happens depends on the moment
+// at which somebody does something, as with [Stop]. check tells what is right. That no effect is done again after its
+// record holds all the same. Other runs do not take it.
+func Varying() client.SubmitOption { return varying{} }
+
+type varying struct{}
+
+func (varying) SubmitOption() {}
+
 // besideTime is how long after the end of an execution what runs beside it may go on.
 const besideTime = time.Minute
 
@@ -54,7 +63,7 @@ func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Ou
 		for _, opt := range opts {
 			if more, ok := opt.(also); ok {
 				bindings = append(bindings, more(on.fx)...)
-			} else {
+			} else if _, ok := opt.(varying); !ok {
 				submitted = append(submitted, opt)
 			}
 		}
@@ -62,8 +71,11 @@ func runWith[In, Out any](t testing.TB, on stage, def *handler.Definition[In, Ou
 		defer w.close()
 		x := Submit(w, def, in, submitted...)
 		over := w.beside(x.ID(), on.fx.Beside)
+		if on.fx.Beside != nil { // it may have it run again
+			w.ended(x.ID())
+			over()
+		}
 		r = x.Wait()
-		over()
 	})
 	if r != nil {
 		r.t = t

@@ -55,6 +55,8 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 		case e.Kind == timeline.EventResumed && w != nil:
 			w.Lasted, w.Cause = e.At.Sub(w.Began), suspend.Cause(e.Detail)
 			w.Answer = take(&answers, w.Name, e.At)
+		case e.Kind == timeline.EventRewound && w != nil:
+			w.Lasted, w.Cause = e.At.Sub(w.Began), "rewound"
 		}
 	}
 	if w := open(); w != nil { // it ended in its sleep

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -72,9 +73,13 @@ func (t *Task) Ask(ctx context.Context, name string, q suspend.Question,
 // Errors: those of [Await], but for ErrNoSignal and ErrWaitTimeout; flowfabric.ErrInvalidInput for no questions or more
 // than 64, for one that is out of bounds, has no key, or that of another, and for a name that is too long for the
 // number behind it.
-func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Question) (answers []suspend.Answer,
-	err error) {
+func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Question) ([]suspend.Answer, error) {
+	return t.askAll(ctx, tasks.Asking{Name: name, Questions: questions})
+}
+
+func (t *Task) askAll(ctx context.Context, a tasks.Asking) (answers []suspend.Answer, err error) {
 	defer func() { err = denied.Last(err) }()
+	name, questions := a.Name, a.Questions
 	all, err := checkAll(questions)
 	if err == nil {
 		err = all.named(name)
@@ -94,14 +99,19 @@ func (t *Task) AskAll(ctx context.Context, name string, questions []suspend.Ques
 		case err != nil:
 			return nil, err
 		case r != nil:
-			if err := t.answered(*r, questions, open, answers); err != nil {
+			if err := t.answered(*r, a, open, answers); err != nil {
 				return nil, fmt.Errorf("ask %s: %w", wait, err)
+			}
+			continue
+		case a.Quit != nil && a.Quit(open):
+			for _, i := range open {
+				answers[i].Cause = suspend.CauseOperator
 			}
 			continue
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		w, err := all.wanted(wait, open)
+		w, err := all.wanted(wait, open, a.Mailbox)
 		if err != nil {
 			return nil, fmt.Errorf("ask %s: %w", wait, err)
 		}
@@ -180,8 +190,8 @@ func (a askings) open(answers []suspend.Answer) (open []int) {
 	return open
 }
 
-// wanted is the wait for the answers to the questions at these places.
-func (a askings) wanted(name string, open []int) (*waitwords.Wanted, error) {
+// wanted is the wait for the answers to the questions at these places, or for a message to a mailbox.
+func (a askings) wanted(name string, open []int, mailbox string) (*waitwords.Wanted, error) {
 	var parts []suspend.Condition
 	byKey, lives := map[string]suspend.Question{}, map[string]time.Duration{}
 	for _, i := range open {
@@ -192,8 +202,11 @@ func (a askings) wanted(name string, open []int) (*waitwords.Wanted, error) {
 			lives[q.Key] = max(q.Within, time.Millisecond)
 		}
 	}
-	w, err := waitOptionsOf([]suspend.Option{suspend.Because(suspend.ReasonApproval)}).wanted(name,
-		suspend.AllOf(parts...))
+	until := suspend.AllOf(parts...)
+	if mailbox != "" {
+		until = suspend.AnyOf(until, suspend.Mailbox(mailbox))
+	}
+	w, err := waitOptionsOf([]suspend.Option{suspend.Because(suspend.ReasonApproval)}).wanted(name, until)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +216,9 @@ func (a askings) wanted(name string, open []int) (*waitwords.Wanted, error) {
 }
 
 // answered puts what a wait was answered into answers; open are the places of the questions that it would ask now.
-func (t *Task) answered(r suspend.Result, questions []suspend.Question, open []int, answers []suspend.Answer) error {
+func (t *Task) answered(r suspend.Result, a tasks.Asking, open []int, answers []suspend.Answer) error {
 	for _, s := range r.Signals {
-		i := slices.IndexFunc(questions, func(q suspend.Question) bool { return q.Key == s.WaitpointKey })
+		i := slices.IndexFunc(a.Questions, func(q suspend.Question) bool { return q.Key == s.WaitpointKey })
 		switch {
 		case i < 0 || answers[i].Cause != "":
 		case s.Effect == waitwords.EffectTimeout:
@@ -218,8 +231,12 @@ func (t *Task) answered(r suspend.Result, questions []suspend.Question, open []i
 		}
 	}
 	for _, i := range open {
-		if r.Cause == suspend.CauseOperator && answers[i].Cause == "" {
+		switch {
+		case answers[i].Cause != "":
+		case r.Cause == suspend.CauseOperator:
 			answers[i] = suspend.Answer{By: r.By, Comment: r.Reason, Cause: r.Cause}
+		case a.Mailbox != "" && (r.Cause == suspend.CauseMessage || r.Cause == suspend.CauseAlreadySatisfied):
+			answers[i].Cause = suspend.CauseMessage
 		}
 	}
 	return nil

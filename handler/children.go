@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -92,8 +93,10 @@ func (c *children) ask(ctx context.Context, wait string) (outcomes []engine.Chil
 }
 
 // outcome is how a child had ended when its wait was over; known is false for one that the wait did not have. over is
-// false while this run has not seen the end of the wait.
-func (c *children) outcome(wait string, id flowfabric.ExecutionID) (o engine.ChildOutcome, over, known bool) {
+// false while this run has not seen the end of the wait. A fork knows a child by its name: the wait was that of the
+// execution that it was made of, and so was the child.
+func (c *children) outcome(wait string, id flowfabric.ExecutionID,
+	node string) (o engine.ChildOutcome, over, known bool) {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	a := c.answers[wait]
@@ -107,6 +110,10 @@ func (c *children) outcome(wait string, id flowfabric.ExecutionID) (o engine.Chi
 		}
 	}
 	i, known := a.byID[id]
+	if !known {
+		i = slices.IndexFunc(a.outcomes, func(o engine.ChildOutcome) bool { return o.Node == node })
+		known = i >= 0
+	}
 	if known {
 		o = a.outcomes[i]
 	}

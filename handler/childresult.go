@@ -20,7 +20,7 @@ var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabr
 // for one that had not ended, also if flow.CancelRemaining cancels it then, and while the wait is not over. It stays
 // so in every run, whatever became of the child since.
 func ChildOutcome[Out any](t *Task, child *flow.ChildNode[Out]) flowfabric.PublicState {
-	o, _, _ := t.kids.outcome(child.Plan().Wait, child.ID(t))
+	o, _, _ := t.kids.outcome(child.Plan().Wait, child.ID(t), child.Name())
 	return o.Outcome
 }
 
@@ -33,8 +33,9 @@ func ChildOutcome[Out any](t *Task, child *flow.ChildNode[Out]) flowfabric.Publi
 // part of the set when it was waited for; a permanent failure of category extractor_payload_decode; ErrTransport.
 func ChildResult[Out any](ctx context.Context, t *Task, child *flow.ChildNode[Out]) (Out, error) {
 	var zero Out
-	p, name, id := child.Plan(), child.Name(), child.ID(t)
-	o, over, known := t.kids.outcome(p.Wait, id)
+	p, name := child.Plan(), child.Name()
+	o, over, known := t.kids.outcome(p.Wait, child.ID(t), name)
+	id := o.ID
 	switch {
 	case !over:
 		return zero, fmt.Errorf("child %s of %s: %w: ask for results when the wait is over", name, p.Wait,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -153,19 +152,18 @@ type recorder struct {
 	calls  int
 }
 
-func (r *recorder) RecordStep(ctx context.Context, _ flowfabric.Fence, name string, value []byte,
-	_ time.Duration) (bool, error) {
+func (r *recorder) RecordTurn(ctx context.Context, _ flowfabric.Fence, s engine.Step) (engine.Recorded, error) {
 	r.calls++
 	if r.before != nil {
 		if err := r.before(ctx); err != nil {
-			return false, err
+			return engine.Recorded{}, err
 		}
 	}
 	if r.values == nil {
 		r.values = map[string][]byte{}
 	}
-	r.values[name] = value
-	return false, nil
+	r.values[s.Name] = s.Value
+	return engine.Recorded{}, nil
 }
 
 func echo[T any](_ context.Context, in T) (T, error) { return in, nil }

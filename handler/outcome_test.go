@@ -211,8 +211,9 @@ func (h *hiddenLoop) Unwrap() error { return h.cause }
 
 type fixedLease struct{ lost error }
 
-func (l fixedLease) Check() error { return l.lost }
-func (fixedLease) Healthy() bool  { return false }
+func (l fixedLease) Check() error      { return l.lost }
+func (fixedLease) Healthy() bool       { return false }
+func (fixedLease) Listen(func(string)) {}
 
 func quiet() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer

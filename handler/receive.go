@@ -49,7 +49,8 @@ func (t *Task) receive(ctx context.Context, mailbox string, o waitOptions) (m su
 	if answer != nil && (answer.Cause == suspend.CauseTimeout || answer.Cause == suspend.CauseOperator) {
 		why = answer.Cause
 	}
-	messages, why, err := t.ownWaits().Take(ctx, name, mailbox, 1, why)
+	messages, why, err := t.ownWaits().Take(ctx,
+		engine.Receiving{Name: name, Mailbox: mailbox, Limit: 1, Why: why})
 	switch {
 	case err != nil:
 		return suspend.Message{}, err
@@ -78,11 +79,17 @@ func (t *Task) receive(ctx context.Context, mailbox string, o waitOptions) (m su
 //
 // Errors: flowfabric.ErrInvalidInput for the mailbox, or inside a step; ErrLimit; code unflushed; ErrLeaseLost;
 // ErrTransport; code task_consumed after the handler returned; the context's cause.
-func (t *Task) Drain(ctx context.Context, mailbox string) (messages []suspend.Message, err error) {
+func (t *Task) Drain(ctx context.Context, mailbox string) ([]suspend.Message, error) {
+	return t.drain(ctx, mailbox, limits.MaxReceived)
+}
+
+// drain is Drain of at most so many.
+func (t *Task) drain(ctx context.Context, mailbox string, limit int) (messages []suspend.Message, err error) {
 	defer func() { err = denied.Last(err) }()
 	name, _, err := t.receipt(ctx, mailbox)
 	if err == nil {
-		messages, _, err = t.ownWaits().Take(ctx, name, mailbox, limits.MaxReceived, engine.Looked)
+		messages, _, err = t.ownWaits().Take(ctx,
+			engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: engine.Looked})
 	}
 	for i := 0; err == nil && i < len(messages); i++ {
 		err = t.readable(messages[i].Payload)

@@ -92,7 +92,8 @@ func (t *Task) giveShares(ctx context.Context, p flowplan.Children) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	for _, child := range q.Children {
-		if o, over, _ := t.kids.outcome(p.Wait, child.ID); hasShare(child) && over && (o.Outcome != "" || o.Gone) {
+		o, over, _ := t.kids.outcome(p.Wait, child.ID, child.Node)
+		if hasShare(child) && over && (o.Outcome != "" || o.Gone) {
 			_, _ = ledger.ReleaseAll(ctx, t.cfg.Ledger, t.shareOf(child))
 		}
 	}

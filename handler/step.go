@@ -10,7 +10,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 )
@@ -66,10 +68,25 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	if err != nil {
 		return none, &stepError{name, took, err}
 	}
-	if err := t.record(ctx, name, value, took); err != nil {
+	err = t.record(ctx, name, value, took)
+	if s, ok := any(value).(tasks.Stoppable[T]); ok && errors.Is(err, denied.TurnStopped) {
+		if value, err = s.Heed(context.WithValue(ctx, stepKey{}, running{t, name})); err == nil {
+			err = t.record(ctx, name, value, took)
+		}
+	}
+	if err != nil {
 		return none, fmt.Errorf("step %s: %w", name, err)
 	}
 	return value, nil
+}
+
+// Recorded says whether a step of this name is recorded, so that [Step] would not run its function. Safe for
+// concurrent use.
+func (t *Task) Recorded(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, found := t.steps[name]
+	return found
 }
 
 // stepError is what the function of a step returned. The failure of an attempt that ends with it names the step.
@@ -209,9 +226,15 @@ func (t *Task) record(ctx context.Context, name string, value any, took time.Dur
 		return fmt.Errorf("flush frames: %w", err)
 	}
 	if t.cfg.Steps != nil {
-		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data, took); err != nil {
+		s := engine.Step{Name: name, Value: data, Took: took}
+		if said, ok := value.(tasks.Said); ok {
+			s.Turn = said.Turn()
+		}
+		r, err := t.cfg.Steps.RecordTurn(ctx, t.Fence(), s)
+		if err != nil {
 			return fmt.Errorf("record: %w", denied.Last(t.refuse(err)))
 		}
+		t.spoke(s.Turn, r.Stop)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

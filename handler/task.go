@@ -37,7 +37,8 @@ type Task struct {
 	asks    *waiting            // what this run waits for, by its outcome; nil: nothing
 	kids    children
 	policy  *flowfabric.RetryPolicy // of the execution, once it was asked for
-	barred  error                   // why this run has no steps, waits and children; nil: it has
+	turn    turning
+	barred  error // why this run has no steps, waits and children; nil: it has
 }
 
 // NewTask makes the task of one claimed execution, for the packages of this module: others get theirs from a worker, or
@@ -138,6 +139,10 @@ func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 // Continues is how often the execution went on with another input, see [Continue]; the first input has 0.
 func (t *Task) Continues() int { return t.cfg.Claim.Continues }
 
+// Takes is how often the execution was replayed or rewound (admin.Admin.Replay, client.Execution.Rewind), 0 for the
+// first take. What a handler names after it is new in each take, such as its children or the keys of calls outside.
+func (t *Task) Takes() int { return t.cfg.Claim.Takes }
+
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
 
@@ -222,6 +227,7 @@ func (t *Task) begin(codec Codec, takes func(any) bool) {
 	if t.spending != nil {
 		t.spending.closed = false
 	}
+	t.turn.over, t.turn.hear = false, nil
 	clear(t.asked)
 	t.kids.begin()
 	if t.waits != nil {

@@ -552,6 +552,12 @@ func TestEveryRoute(t *testing.T) {
 		page.Items[0].Failure.Message != "no ink" {
 		t.Errorf("%+v", page)
 	}
+	fork := into[client.Forked](t, a.as("operator", "POST", failed+":fork",
+		`{"reason":"other ink","input":{"other":1}}`, 200))
+	shown := into[flowfabric.Snapshot](t, a.as("viewer", "GET", "/v1/executions/"+fork.ID.String(), "", 200))
+	if !strings.HasSuffix(failed, shown.ForkOf.ID.String()) || shown.InputBytes != len(`{"other":1}`) {
+		t.Errorf("%+v, %+v", fork, shown)
+	}
 	a.as("admin", "POST", failed+":purge", "", 204)
 	a.as("viewer", "GET", failed, "", 410)
 	a.as("viewer", "GET", failed+"/steps", "", 410)
@@ -619,7 +625,14 @@ func TestEveryRoute(t *testing.T) {
 	a.until(idle, "waiting")
 	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 204)
 	a.as("operator", "POST", idle+":unhold", "", 204)
+	for _, already := range []bool{false, true} {
+		s := into[client.Stopped](t, a.as("producer", "POST", idle+":stop", `{"reason":"not so"}`, 200))
+		if s.Already != already || s.By != "the-producer" {
+			t.Errorf("%+v", s)
+		}
+	}
 	a.as("producer", "POST", idle+":cancel", `{"reason":"not needed"}`, 204)
+	a.as("producer", "POST", idle+":stop", `{}`, 409)
 	if r := into[result](t, a.as("viewer", "GET", idle+"/result", "", 200)); r.State != "cancelled" ||
 		r.By != "the-producer" || r.Source != "operator_override" || r.Reason != "not needed" {
 		t.Errorf("%+v", r)
@@ -630,6 +643,19 @@ func TestEveryRoute(t *testing.T) {
 	close(a.release)
 	a.until(stuck, "completed")
 
+	other := a.submit(`{"kind":"asks"}`)
+	a.until(other, "suspended")
+	a.as("producer", "POST", other+":rewind", `{"step":"none"}`, 400)
+	a.as("producer", "POST", other+":rewind", `{"step":"draft","attempt":7}`, 409)
+	if r := into[client.Rewound](t, a.as("producer", "POST", other+":rewind",
+		`{"step":"draft","attempt":1,"message":{"text":"again"},"reason":"too dear"}`, 200)); r.Attempt != 2 ||
+		!slices.Equal(r.Dropped, []string{"draft"}) {
+		t.Errorf("%+v", r)
+	}
+	for into[flowfabric.Snapshot](t, a.as("viewer", "GET", other, "", 200)).Attempts < 2 {
+	}
+	a.until(other, "suspended")
+	a.as("producer", "POST", other+":cancel", "", 204)
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
 	if v := into[flowfabric.Payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {

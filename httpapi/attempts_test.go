@@ -15,7 +15,7 @@ func TestAttemptsCountFromOne(t *testing.T) {
 	a.sayings()
 	path := a.submit(`{"kind":"tells","input":{"word":"x"}}`)
 	a.until(path, "completed")
-	for name, want := range map[string][]float64{"": {1}, "/history": {1, 2}, "/steps": {2}, "/summary": {2},
+	for name, want := range map[string][]float64{"": {1, 2}, "/history": {1, 2}, "/steps": {2}, "/summary": {2},
 		"/stream?as=events": {1, 2}} {
 		var doc any
 		must.No(t, json.Unmarshal(a.as("viewer", "GET", path+name, "", 200).body, &doc))

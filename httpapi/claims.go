@@ -33,6 +33,7 @@ type claimed struct {
 	Attempt      uint32                             `json:"attempt" jsonschema:"1 for the first"`
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
+	Takes        int                                `json:"takes,omitempty" jsonschema:"how often it was replayed or rewound"`
 	Priority     int                                `json:"priority"`
 	CreatedAt    time.Time                          `json:"created_at,omitzero"`
 	Retries      int                                `json:"retries"`
@@ -108,8 +109,9 @@ func (c *call) claimWork() error {
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
 		Route: x.Route, Attempt: x.Fence.Attempt,
-		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: x.CreatedAt,
-		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
+		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Priority: x.Priority,
+		CreatedAt: x.CreatedAt,
+		Retries:   x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),
 		LastSequence: x.LastSequence,
 		Input:        x.Input, InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/json"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -30,6 +32,15 @@ func (c *call) change(w why, revision flowfabric.ChangeOption) []flowfabric.Chan
 	return []flowfabric.ChangeOption{c.by(), flowfabric.Reason(w.Reason), revision}
 }
 
+// stop ends what an agent says.
+func (c *call) stop(b *why) (none client.Stopped, err error) {
+	id, err := c.id()
+	if err != nil {
+		return none, err
+	}
+	return c.h.client.Execution(id).Stop(c.ctx(), c.act(*b)...)
+}
+
 type replayBody struct {
 	admin.Replay
 	why
@@ -37,6 +48,40 @@ type replayBody struct {
 
 func (c *call) replay(id flowfabric.ExecutionID, b *replayBody) error {
 	return c.h.admin.Replay(c.ctx(), id, b.Replay, c.act(b.why)...)
+}
+
+type rewindBody struct {
+	Step    string          `json:"step" jsonschema:"the step of the handler that is forgotten, with everything that was recorded after it"`
+	Attempt uint32          `json:"attempt,omitempty" jsonschema:"the attempt that it was seen in: in another one nothing is done; absent for any"`
+	Message json.RawMessage `json:"message,omitempty" jsonschema:"what is said in the place of what was said before the step, any JSON; at most 64 KiB"`
+	why
+}
+
+func (c *call) rewind(b *rewindBody) (client.Rewound, error) {
+	id, err := c.id()
+	if err != nil {
+		return client.Rewound{}, err
+	}
+	how := client.Rewind{Step: b.Step, Attempt: b.Attempt}
+	if b.Message != nil {
+		how.Message = b.Message
+	}
+	return c.h.client.Execution(id).Rewind(c.ctx(), how, c.act(b.why)...)
+}
+
+type forkBody struct {
+	client.Fork
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"another input, any JSON value of at most 1 MiB; default: that of the execution"`
+	why
+}
+
+func (c *call) fork(b *forkBody) (client.Forked, error) {
+	id, err := c.id()
+	if err != nil {
+		return client.Forked{}, err
+	}
+	b.Fork.Input = b.Input
+	return c.h.client.Execution(id).Fork(c.ctx(), b.Fork, c.act(b.why)...)
 }
 
 type delayBody struct {

@@ -204,7 +204,8 @@ func (a *api) gatesAndPartitions() {
 
 // noted is what the audit trail says of the routes that change something. Others only add: executions, signals and
 // frames say who sent them.
-var noted = map[string]string{"cancel": "cancel execution", "replay": "replay execution", "revoke": "revoke execution",
+var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execution", "stop": "stop execution",
+	"replay": "replay execution", "revoke": "revoke execution", "rewind": "rewind execution",
 	"hold": "hold execution", "unhold": "unhold execution", "resume": "resume execution",
 	"runNow": "set delay execution", "setDelay": "set delay execution", "setPriority": "set priority execution",
 	"setTags": "set tags execution", "purge": "purge execution", "answerWaitpoint": "answer execution",

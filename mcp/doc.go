@@ -48,6 +48,12 @@
 // execution. A client with tasks may send one at any time: an answer in tasks/update whose key is "mailbox:" and the
 // name. [AnsweredElsewhere] keeps all questions of a tool from its callers.
 //
+// # Turns
+//
+// With [Turns] a tool says that its handler runs an agent. The server then has four more tools, which stop an answer of
+// a task that the caller has, have it made again, also to another message, and fork the task. What a turn is, and what
+// becomes of tokens and effects, package agent says.
+//
 // # What can go wrong, and what follows
 //
 //   - The process dies during a call: the client sees a lost connection, and the execution goes on. A client with a

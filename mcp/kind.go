@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
@@ -31,7 +32,8 @@ type Kind struct {
 	forms   map[string]ask // of waitpoints, by key
 	options []client.SubmitOption
 	key     func(json.RawMessage) string
-	keeps   bool // the definition says how long its executions are kept
+	keeps   bool         // the definition says how long its executions are kept
+	turns   *agent.Place // of the agent that the handler runs; nil: none whose turns callers control
 
 	submit func(ctx context.Context, c *client.Client, input json.RawMessage,
 		opts []client.SubmitOption) (flowfabric.ExecutionID, error)

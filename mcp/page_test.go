@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
@@ -36,6 +37,14 @@ var (
 	Publish  = handler.Define[Draft, string]("publish-draft")
 	Critique = handler.Define[Draft, Review]("critique")
 )
+
+// Support is an agent.
+var Support = handler.Define[string, string]("support")
+
+// Talking lets clients talk with an agent and control its turns.
+func Talking(c *client.Client) (*mcp.Server, error) {
+	return mcp.New(c, mcp.Config{Name: "support"}, mcp.Tool(Support, "Answers a customer.", mcp.Turns(agent.Place{})))
+}
 
 func publishDraft(ctx context.Context, t *handler.Task, in Draft) (string, error) {
 	answer, err := t.Ask(ctx, "editor", suspend.Question{Title: "Publish the article about " + in.Topic + "?"})

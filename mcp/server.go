@@ -100,6 +100,11 @@ func New(c *client.Client, cfg Config, kinds ...Kind) (*Server, error) {
 			return nil, fmt.Errorf("%w: mcp: %w", flowfabric.ErrConfig, err)
 		}
 	}
+	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.turns != nil }) {
+		if err := s.addTurns(); err != nil {
+			return nil, fmt.Errorf("%w: mcp: %w", flowfabric.ErrConfig, err)
+		}
+	}
 	for _, add := range []func() error{
 		func() error { return sdk.AddReceivingCustomMethod(s.sdk, "tasks/get", s.getTask) },
 		func() error { return sdk.AddReceivingCustomMethod(s.sdk, "tasks/update", s.updateTask) },

@@ -256,6 +256,9 @@ var methods = []method{
 	{"Execution.Send", true, func(s *stage, c *client.Client) error {
 		return second(c.Execution(s.waiting().ID()).Send(s.ctx, "user", "hello"))
 	}},
+	{"Execution.Stop", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Stop(s.ctx, flowfabric.Reason("why")))
+	}},
 	{"Execution.Messages", true, func(s *stage, c *client.Client) error {
 		return second(c.Execution(s.waiting().ID()).Messages(s.ctx, 0))
 	}},
@@ -319,6 +322,16 @@ var methods = []method{
 	}},
 	{"Execution.Cancel", false, func(s *stage, c *client.Client) error {
 		return c.Execution(s.waiting().ID()).Cancel(s.ctx, flowfabric.Reason("why"))
+	}},
+	{"Execution.Fork", false, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Fork(s.ctx, client.Fork{}))
+	}},
+	{"Execution.Rewind", false, func(s *stage, c *client.Client) error {
+		_, err := c.Execution(s.waiting().ID()).Rewind(s.ctx, client.Rewind{Step: "none"})
+		if errors.Is(err, denied.NoStep) {
+			return nil
+		}
+		return err
 	}},
 	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7)

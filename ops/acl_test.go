@@ -502,6 +502,7 @@ func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 // Somebody has decided who may call each function of the library.
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 	operators := []string{"ff_change_priority", "ff_set_delay", "ff_purge_execution", "ff_replay_execution",
+		"ff_rewind_execution", "ff_fork_execution",
 		"ff_set_tags", "ff_list_executions", "ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token",
 		"ff_resume_execution", "ff_freeze_partition", "ff_mark_dead", "ff_audit_executions", "ff_audit_index",
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",

@@ -31,6 +31,7 @@ type job struct {
 	slog    slog.Logger      // with what identifies the execution
 	outcome *handler.Outcome // what is left to settle, after the batched completion failed
 	atWork  atWork           // of the watch, while its handler is at work
+	full    fullness
 }
 
 func newJob(js *jobs, held *keeper.Held, route engine.Route) *job {
@@ -145,15 +146,17 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 	return j.held.Bounded(waited)
 }
 
-// RecordStep implements [tasks.StepRecorder] under the hold. The step's effect has happened, so its record is sent
+// RecordTurn implements [tasks.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
-func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
-	took time.Duration) (already bool, err error) {
+func (j *job) RecordTurn(ctx context.Context, fence flowfabric.Fence, s engine.Step) (r engine.Recorded, err error) {
 	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
-		already, err = j.jobs.store.RecordStep(ctx, fence, name, value, took)
+		r, err = j.jobs.store.RecordTurn(ctx, fence, s)
 		return err
 	})
-	return already, err
+	if err == nil && !r.Already {
+		j.recorded(s.Name, len(s.Value))
+	}
+	return r, err
 }
 
 // UpdateProgress implements [tasks.ProgressRecorder] under the hold.

@@ -47,6 +47,7 @@ type metrics struct {
 	batchSize *prometheus.HistogramVec // kind
 	batchWait *prometheus.HistogramVec // kind
 	resumed   *prometheus.CounterVec   // kind, cause
+	near      *prometheus.CounterVec   // kind, limit: steps, step_bytes, history
 
 	renewals *prometheus.CounterVec // result: ok, error
 	lost     *prometheus.CounterVec // cause
@@ -128,6 +129,9 @@ func newMetrics(prefix string) *metrics {
 		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
 		settled: vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.",
 			"kind", "outcome", "category"),
+		near: vec("nearly_full_total",
+			"Runs in which an execution had used four fifths of a limit, by the limit: steps, step_bytes, history.",
+			"kind", "limit"),
 		resumed: vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind",
 			"cause"),
 
@@ -218,6 +222,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.reports), share(reg, &m.reservations), share(reg, &m.serviceCalls), share(reg, &m.inFlight),
 		share(reg, &m.handled),
 		share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
+		share(reg, &m.near),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),

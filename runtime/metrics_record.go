@@ -92,6 +92,9 @@ func (m *metrics) goesOn(kind string, r *suspend.Result) {
 	m.resumed.WithLabelValues(kind, string(r.Cause)).Inc()
 }
 
+// nearly records a run whose execution has used most of a limit.
+func (m *metrics) nearly(kind, limit string) { m.near.WithLabelValues(kind, limit).Inc() }
+
 // ran records the end of a handler's run.
 func (k *served) ran(took time.Duration) { k.handled().Observe(took.Seconds()) }
 

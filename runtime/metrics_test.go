@@ -157,6 +157,8 @@ func TestMetricsMove(t *testing.T) {
 	w.reach(wait, codes.Completed)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 
+	w.reach(w.submit("fill"), codes.Completed)
+	m.reads(1, "nearly_full_total", kind, "limit=step_bytes")
 	w.reach(w.submit("delay"), codes.Completed)
 	m.reads(1, "tick_effects_total", "effect=promoted")
 	m.reads(1, "tick_lag_seconds")
@@ -242,6 +244,14 @@ func act(ctx context.Context, task *handler.Task, in string, blocked <-chan stru
 	case "frames":
 		return "", errors.Join(task.Frame(ctx, "token", "four"), task.Frame(ctx, "token", "more"),
 			task.Live(ctx, "token", "now", time.Second))
+	case "fill":
+		for i := range 27 {
+			if _, err := handler.Step(ctx, task, fmt.Sprint(i), func(context.Context) (string, error) {
+				return strings.Repeat("x", 250<<10), nil
+			}); err != nil {
+				return "", err
+			}
+		}
 	case "wait":
 		return handler.Await[string](ctx, task, "go")
 	case "delay":

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -37,6 +38,9 @@ func (j *job) suspend(outcome *handler.Outcome, waits tasks.Waits, resume **susp
 func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits tasks.Waits,
 	resume **suspend.Result) (again bool) {
 	reply, err := j.suspended(q, waits)
+	if err == nil && reply.Events < limits.MaxHistory { // from then on it forgets the oldest for each new one
+		j.near(limitHistory, reply.Events, limits.MaxHistory)
+	}
 	switch {
 	case err == nil && reply.Satisfied:
 		waits.Run().Resumed(reply.Resume)
@@ -119,5 +123,12 @@ func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 		r, recorded, err = j.jobs.store.ReceiveMessages(ctx, f, q)
 		return err
 	})
+	if err == nil && recorded {
+		size := 0
+		for _, m := range r.Messages {
+			size += len(m.Payload)
+		}
+		j.recorded(q.Name, size)
+	}
 	return r, recorded, err
 }

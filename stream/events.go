@@ -59,16 +59,17 @@ type TailEvent struct {
 	// Reason is purged with a TailGap of a child of which nothing is left, or nothing behind what was told: its last
 	// event. With TailAttemptEnd it is why the attempt ended: attempt_success, attempt_failure, attempt_cancelled,
 	// expired (its timeout or the deadline of the execution), lease_expired (its worker died or lost the lease),
-	// lease_revoked (an operator took the lease away), suspension_timeout (nothing answered in time); "" when
-	// unknown.
+	// lease_revoked (an operator took the lease away), rewound (somebody had it go on again from an earlier step),
+	// suspension_timeout (nothing answered in time), forked (of an attempt that a fork has taken over: what follows is
+	// its own); "" when unknown.
 	Reason string `json:"reason,omitempty" jsonschema:"why the attempt ended"`
 	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the
-	// failure (see package flowfabric) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is
-	// the reason that was given, By says who cancelled, and Source what kind of source that is, as in
-	// flowfabric.Snapshot.
+	// failure (see package flowfabric) and its text, at most 1 KiB. With a TailEnd of one that was cancelled, and with
+	// a TailAttemptEnd of one that was rewound, Message is the reason that was given, and By says who did it. Source is
+	// of a cancellation: what kind of source that is, as in flowfabric.Snapshot.
 	Category flowfabric.Category `json:"category,omitempty"`
 	Message  string              `json:"message,omitempty"`
-	By       string              `json:"by,omitempty" jsonschema:"at the end: the person or token that cancelled it, if one was named"`
+	By       string              `json:"by,omitempty" jsonschema:"at the end: the person or token that cancelled or rewound it, if one was named"`
 	Source   string              `json:"source,omitempty" jsonschema:"at the end: the kind of source that cancelled it"`
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
 	// attempt repeats the frames after it.

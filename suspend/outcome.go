@@ -1,7 +1,7 @@
 package suspend
 
-// Cause is what ended a wait: one of the constants or, only in a [Record], "cancelled" or "deadline": the execution
-// was cancelled or its deadline passed.
+// Cause is what ended a wait: one of the constants or, only in a [Record], "cancelled", "deadline" or "rewound": the
+// execution was cancelled, its deadline passed, or it went on from an earlier step.
 type Cause string
 
 const (

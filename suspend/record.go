@@ -54,7 +54,7 @@ type Record struct {
 	ClosedAt     time.Time              `json:"closed_at,omitzero" jsonschema:"none: it is open"`
 	CloseReason  string                 `json:"close_reason,omitempty"`
 	Cause        Cause                  `json:"cause,omitempty"`
-	Trigger      string                 `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
+	Trigger      string                 `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled, deadline or rewound"`
 	// who ended it, as they say: an operator, or the source of the signal; "" if nobody did
 	By         string      `json:"by,omitempty" jsonschema:"person or token that ended it"`
 	Result     *Result     `json:"-"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -8,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 )
 
 // requestFlag names a request, for callers that repeat one.
@@ -74,6 +76,31 @@ execution records your name (--by) and the reason. Cancelling twice is no error.
 		route:   "POST /v1/executions/{ID}:cancel", done: "cancelled",
 	},
 	{
+		use: "stop ID", short: "End what an agent says now, and keep the agent",
+		long: `stop ends the answer of an agent in mid-token. The agent begins no tool, and it keeps what it has
+said and done. In a conversation it waits for the next message, else it returns. The command prints the
+recorded steps of the turn. When the agent has answered already, there is nothing to stop, and that is an
+error.`,
+		example: "  flowfabric stop 3-0197f3a0-… --reason 'wrong question'",
+		route:   "POST /v1/executions/{ID}:stop",
+		show: func(q *request, answer json.RawMessage) error {
+			var stopped client.Stopped
+			if err := json.Unmarshal(answer, &stopped); err != nil {
+				return err
+			}
+			return q.app.show(stopped, func(p *page) {
+				if stopped.Already {
+					p.say("somebody else had stopped it: %s", cmp.Or(stopped.By, "not named"))
+				} else {
+					p.say("stopped %s", q.args[0])
+				}
+				for _, step := range stopped.Done {
+					p.say("done: %s", step)
+				}
+			})
+		},
+	},
+	{
 		use: "replay ID", short: "Run an ended execution again",
 		long: `replay runs an ended execution again, under its id and with its input. It keeps recorded steps and
 answers, so only the missing steps run. --from-scratch drops them all. --from-step drops one step and
@@ -82,6 +109,56 @@ everything recorded after it. A successful execution needs --force.`,
 		route:   "POST /v1/executions/{ID}:replay", done: "replayed",
 		flags:     append(slices.Clone(replayFlags), requestFlag("replays")),
 		exclusive: [][]string{{"from-scratch", "from-step"}},
+	},
+	{
+		use: "rewind ID", short: "Have an execution go on again from an earlier step on",
+		long: `rewind has an execution, in any state, go on again from a recorded step on. The step and everything
+recorded after it are forgotten. A running handler loses the execution, a wait is closed, and children that
+it waits for are cancelled. No retry is used up. --message says something else before the step, as an edit
+of what the user of an agent said. With --attempt the command does nothing if the execution is in another
+attempt by now. The forgotten steps are printed: what they did in the world stays done.`,
+		example: `  flowfabric rewind 3-0197f3a0-… --step 'model 2'
+  flowfabric rewind 3-0197f3a0-… --step 'model 2' --message 'and in euros?'`,
+		route: "POST /v1/executions/{ID}:rewind",
+		flags: []member{text("step", "step", "`name` of the first step that is forgotten, required"),
+			whole("attempt", "attempt", "the attempt that you saw; `n` of the next one after a rewind"),
+			text("message", "message", "`text` that is said in the place of what was said before the step")},
+		run: func(ctx context.Context, q *request) error {
+			var r client.Rewound
+			if err := q.do(ctx, &r); err != nil {
+				return err
+			}
+			return q.app.show(r, func(p *page) {
+				p.say("rewound: attempt %d follows, %d steps are forgotten", r.Attempt, len(r.Dropped))
+				for _, name := range r.Dropped {
+					p.say("  %s", name)
+				}
+			})
+		},
+	},
+	{
+		use: "fork ID", short: "Make another execution of the steps that one has recorded",
+		long: `fork makes another execution that begins with the steps that ID has recorded, with its input or
+another one. --step takes only the steps that were recorded before that one. ID itself is not changed.
+Frames are not copied: readers of the fork see those of ID. The steps that the fork does not have are
+listed: what they did is done, and the fork may do it again.`,
+		example: "  flowfabric fork 3-0197f3a0-… --step 'model 4' --reason 'try the other supplier'",
+		route:   "POST /v1/executions/{ID}:fork",
+		flags: []member{text("step", "step", "only the steps that were recorded before the one of this `name`"),
+			contentKind.of("input", "input", "another input: `JSON`, @file, or - for stdin, at most 1 MiB"),
+			requestFlag("forks")},
+		run: func(ctx context.Context, q *request) error {
+			var f client.Forked
+			if err := q.do(ctx, &f); err != nil {
+				return err
+			}
+			return q.app.show(f, func(p *page) {
+				p.say("forked %s: %s, with %s", q.args[0], f.ID, count(f.Steps, "step"))
+				for _, step := range f.Left {
+					p.say("left behind: %s", step)
+				}
+			})
+		},
 	},
 	{
 		use: "priority ID NUMBER", short: "Change the priority of an execution",

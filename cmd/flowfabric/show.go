@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -75,6 +76,17 @@ func showExecution(ctx context.Context, q *request) error {
 		}
 	}
 	return q.app.show(x, x.text)
+}
+
+// forkOf says what a fork was made of.
+func forkOf(of flowfabric.ForkOf) string {
+	switch {
+	case of.ID.IsZero():
+		return ""
+	case of.Step == "":
+		return of.ID.String()
+	}
+	return of.ID.String() + ", before the step " + of.Step
 }
 
 // keyHold says how long an execution holds its key.
@@ -142,7 +154,8 @@ func (x execution) text(p *page) {
 	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires",
 		strings.Join(x.Capabilities, ","), "gates", strings.Join(x.GateNames,
 			","), "priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator,
-		"key held", keyHold(x.Snapshot), "started", instant(x.StartedAt), "claimed", instant(x.ClaimedAt),
+		"fork of", forkOf(x.ForkOf), "key held", keyHold(x.Snapshot), "started", instant(x.StartedAt),
+		"claimed", instant(x.ClaimedAt),
 		"worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil), "deadline",
 		instant(x.DeadlineAt), "ended", instant(x.EndedAt), "attempts",
 		fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries,
@@ -150,7 +163,7 @@ func (x execution) text(p *page) {
 		"continued", times(x.Continues),
 		"progress", said, "failure", join(": ", string(x.Failure.Category), x.Failure.Message),
 		"cancelled", join(": ", canceller(x.CancelledBy, x.CancelSource), x.CancelReason), "input",
-		count(x.InputBytes, "byte"), "steps", x.Steps,
+		count(x.InputBytes, "byte"), "steps", ofMost(x.Steps, limits.MaxSteps),
 		"tags", strings.Join(tags, " "))
 	if len(x.AttemptLog) > 0 {
 		p.WriteByte('\n')
@@ -186,6 +199,14 @@ func (x execution) text(p *page) {
 		p.say("\nresult:")
 		payloadText(p, *x.End.Output)
 	}
+}
+
+// ofMost is a number, and how many there may be when four fifths are there.
+func ofMost(n, most int) any {
+	if !limits.Near(n, most) {
+		return n
+	}
+	return styled(yellow, fmt.Sprintf("%d of %d", n, most))
 }
 
 // leaseOf is when the lease ends, while there is one.

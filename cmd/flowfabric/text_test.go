@@ -89,3 +89,14 @@ A                       B
 		t.Errorf("got\n%swant\n%s", p, want)
 	}
 }
+
+// Steps are shown with their limit once four fifths are there.
+func TestOfMost(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 799: "799", 800: "800 of 1000", 1000: "1000 of 1000"} {
+		var p page
+		p.facts("steps", ofMost(n, 1000))
+		if got := strings.TrimSpace(p.String()); strings.Join(strings.Fields(got), " ") != "steps "+want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}

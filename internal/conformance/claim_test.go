@@ -391,7 +391,7 @@ var claimScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
 		for i := range limits.MaxSteps {
-			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "", "0")...)
+			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "", "0", "")...)
 		}
 		w.check()
 		w.unchanged("one step more", func() {

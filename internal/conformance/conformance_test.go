@@ -86,6 +86,7 @@ func topics() map[string][]scenario {
 		"settle":        settleScenarios,
 		"steps":         slices.Concat(stepScenarios, replayScenarios),
 		"stream":        streamScenarios,
+		"rewind":        rewindScenarios,
 		"time":          timeScenarios,
 		"clock":         clockScenarios,
 		"cancel":        cancelScenarios,
@@ -107,9 +108,11 @@ func topics() map[string][]scenario {
 		"suspend reuse": reuseScenarios,
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
+		"talk":          talkScenarios,
 		"children":      childrenScenarios,
 		"await":         slices.Concat(awaitScenarios, awaitCancelScenarios),
 		"continue":      continueScenarios,
+		"fork":          forkScenarios,
 		"remind":        remindScenarios,
 		"totals":        totalScenarios,
 		"twins":         twinScenarios,
@@ -143,11 +146,13 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "twins", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden",
+	"create", "claim", "lease", "settle", "steps", "rewind", "stream", "time", "clock", "cancel", "operator", "trail",
+	"golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
-	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals", "twins",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas",
-	"counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fuzz",
+	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
+	"twins", "feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit",
+	"replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fork",
+	"fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

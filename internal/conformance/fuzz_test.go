@@ -465,7 +465,7 @@ func (f *fuzzer) setLane() call {
 
 // operate is what somebody does to an execution or a session from outside.
 func (f *fuzzer) operate(k *worker, id string) call {
-	switch f.r.IntN(8) {
+	switch f.r.IntN(9) {
 	case 0:
 		return call{"ff_change_priority", []string{proto, id, strconv.Itoa(f.r.IntN(4))}}
 	case 1:
@@ -488,6 +488,10 @@ func (f *fuzzer) operate(k *worker, id string) call {
 			return call{"ff_forward_ring", []string{proto, k.subscription}}
 		}
 		return call{"ff_mark_dead", []string{protoOf("", "r"), "session", k.session}}
+	case 8:
+		fork := mint.ID(f.p)
+		f.ids = append(f.ids, fork)
+		return call{"ff_fork_execution", []string{proto, id, ids.UUID(fork).String(), "", "0", ""}}
 	}
 	switch f.r.IntN(4) {
 	case 0:

@@ -82,9 +82,10 @@ var goldenCalls = []string{
 	"fail for good", "fail as a timeout", "delay", "delay by nothing", "continue", "release", "cancel as owner",
 	"cancel by an operator", "cancel by a flow", "step", "progress", "append", "append in modes", "renew",
 	"close the session", "session held", "revoke", "revoke another's", "mark dead", "priority", "run now", "set delay",
-	"tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
+	"tags", "replay", "replay forced", "rewind", "fork", "purge", "read", "read history", "read stream", "tick",
+	"pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve",
-	"resume", "reissue a token", "read suspension", "read signals", "send", "receive", "read messages",
+	"resume", "stop", "reissue a token", "read suspension", "read signals", "send", "receive", "read messages",
 	"claim with gates", "claim what is granted", "return the grant", "ask about the hold", "pause", "unpause",
 }
 
@@ -169,7 +170,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "cancel by a flow":
 		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade")
 	case "step":
-		return fenced("ff_record_step", "step", "value", "0")
+		return fenced("ff_record_step", "step", "value", "0", "")
 	case "progress":
 		return fenced("ff_update_progress", "50", "half")
 	case "append":
@@ -201,6 +202,10 @@ func (w *env) goldenCall(name string, x placed) call {
 		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "keep", "0")
 	case "replay forced":
 		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "drop", "1")
+	case "rewind":
+		return operator("ff_rewind_execution", "11111111-1111-1111-1111-111111111111", "step", "0", "utf8", "x")
+	case "fork":
+		return operator("ff_fork_execution", "55555555-5555-5555-5555-555555555555", "", "0", "")
 	case "purge":
 		return operator("ff_purge_execution", "86400000")
 	case "read":
@@ -236,11 +241,13 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "send":
 		return call{"ff_send_message", wireSend(x.id, "22222222-2222-2222-2222-222222222222")}
 	case "receive":
-		return fenced("ff_receive_messages", "user·1", "user", "1", "looked")
+		return fenced("ff_receive_messages", "user·1", "user", "1", "looked", "")
 	case "read messages":
 		return operator("ff_read_messages", "0", "10")
 	case "resume":
 		return call{"ff_resume_execution", wireResume(x.id, request.String())}
+	case "stop":
+		return operator("ff_stop_turn", request.String())
 	case "reissue a token":
 		return call{"ff_reissue_token", wireReissue(x.id, x.token())}
 	case "read suspension":

@@ -98,7 +98,7 @@ var (
 	continues          = holding("ff_continue_execution", "next")
 	releases           = holding("ff_release_execution")
 	appends            = holding("ff_append_frames", "1", "1", "d", "token", "", "", "", "1", "x")
-	steps              = holding("ff_record_step", "step", "value", "0")
+	steps              = holding("ff_record_step", "step", "value", "0", "")
 	progresses         = holding("ff_update_progress", "50", "half")
 	cancelsOwn         = holding("ff_cancel_execution", "owner")
 	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override")
@@ -108,6 +108,8 @@ var (
 	purges             = operating("ff_purge_execution", "86400000")
 	replays            = replaying("11111111-1111-1111-1111-111111111111")
 	replaysAnew        = replaying("22222222-2222-2222-2222-222222222222")
+	rewinds            = rewinding("55555555-5555-5555-5555-555555555555")
+	rewindsAnew        = rewinding("66666666-6666-6666-6666-666666666666")
 	ticks              = move{name: "tick", call: func(*actor) call {
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	}}
@@ -121,6 +123,11 @@ var (
 
 func replaying(request string) move {
 	return operating("ff_replay_execution", request, "keep", "1")
+}
+
+// rewinding rewinds the first attempt to before the step.
+func rewinding(request string) move {
+	return operating("ff_rewind_execution", request, "step", "1", "utf8", "x")
 }
 
 func passes(d time.Duration) move { return move{name: d.String() + " pass", clock: d} }
@@ -152,6 +159,9 @@ var meetings = []meeting{
 	{"retries and delays", []option{retries(1)}, soaking(2), [3][4]move{
 		{claims, fails, claims, completes}, {claims, delays, claims, releases},
 		{passes(time.Second), ticks, passes(time.Second), ticks}}},
+	{"rewinds", []option{retries(1)}, 1, [3][4]move{
+		{claims, steps, completes, claims}, {claims, steps, appends, fails},
+		{rewinds, ticks, rewindsAnew, revokes}}},
 	{"continues", nil, soaking(2), [3][4]move{
 		{claims, continues, claims, completes}, {claims, continues, continues, claims},
 		{cancels, passes(ttl), ticks, replays}}},
@@ -365,7 +375,7 @@ func (w *env) judge(before, after *node, c call, a answer) {
 	}
 	for id, was := range was {
 		if core := now[id]; was["s"][0] == 'T' && core != nil && core["s"] != was["s"] &&
-			c.name != "ff_replay_execution" {
+			c.name != "ff_replay_execution" && c.name != "ff_rewind_execution" {
 			fail("an end was undone")
 		}
 	}

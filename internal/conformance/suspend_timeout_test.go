@@ -464,6 +464,21 @@ var timeoutScenarios = []scenario{
 		_, err = w.e.ReadSuspension(w.ctx, id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
+	{name: "the answer to a suspension tells how many entries the history has", run: func(w *env) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		_, first := w.suspend(c.Fence, awaiting("first"))
+		w.resume(id)
+		_, _, err := w.e.ChangePriority(trail.As(w.ctx, "op", ""), id, 7)
+		w.no(err)
+		again, err := w.e.SuspendExecution(w.ctx, w.claims(id).Fence, suspension(awaiting("second")))
+		w.no(err)
+		n, err := w.do("LLEN", w.k.History(ids.UUID(id))).AsInt64()
+		w.no(err)
+		// its suspension, its resumption and the change
+		w.all("entries", eq(first.Events, 0), eq(again.Events, 3), eq(n, 3))
+	}},
 	{name: "the history records each suspension and resumption with its cause", run: func(w *env) {
 		w.seed()
 		s := w.sleeps(awaiting("first"), within(time.Hour, "auto_resume"))

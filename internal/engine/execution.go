@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -221,24 +222,45 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	return e.settled(ctx, id.Partition(), q)
 }
 
-// RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
-// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is
-// recorded; denied.StepConflict: another one is; denied.StepLimit: 1,000 steps or 8 MiB.
+// RecordStep is [Engine.RecordTurn] (lua/execution/ff_record_step.lua) of a step that is nothing to the turn of its
+// run.
 func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte,
 	took time.Duration) (already bool, err error) {
-	data, err := e.seal("ff_record_step", value)
+	r, err := e.RecordTurn(ctx, f, Step{Name: name, Value: value, Took: took})
+	return r.Already, err
+}
+
+// RecordTurn stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
+// brings it along (lua/execution/ff_record_step.lua). Already: the same value is recorded; denied.StepConflict:
+// another one is; denied.StepLimit: 1,000 steps or 8 MiB; denied.TurnStopped (slot 0: the request) for an answer that
+// would end the turn while a stop waits.
+func (e *Engine) RecordTurn(ctx context.Context, f flowfabric.Fence, s Step) (Recorded, error) {
+	data, err := e.seal("ff_record_step", s.Value)
 	if err != nil {
-		return false, err
+		return Recorded{}, err
 	}
-	already, err = e.settled(ctx, f.Execution.Partition(), wire.RecordStep{Fence: fenceOf(f), Name: name,
-		Value: rueidis.BinaryString(data), Took: span(took)})
+	r, already, err := ask[wire.RecordStepReply](ctx, e, f.Execution.Partition(), wire.RecordStep{Fence: fenceOf(f),
+		Name: s.Name, Value: rueidis.BinaryString(data), Took: span(s.Took), Turn: s.Turn})
 	if errors.Is(err, denied.StepConflict) && e.cfg.Box != nil { // the same value is never sealed the same
-		before, known, readErr := e.StepValue(ctx, f.Execution, name)
-		if readErr == nil && known && bytes.Equal(before, e.cfg.Box.Shown(value)) {
-			return true, nil
+		before, known, readErr := e.StepValue(ctx, f.Execution, s.Name)
+		if readErr == nil && known && bytes.Equal(before, e.cfg.Box.Shown(s.Value)) {
+			return Recorded{Already: true}, nil
 		}
 	}
-	return already, err
+	return Recorded{Already: already, Stop: r.Stop}, err
+}
+
+// StopTurn asks the run of an execution to end what it says (lua/execution/ff_stop_turn.lua). denied.NotSignalable
+// (slot 0: the code) for one that has ended; denied.NothingToStop (slot 0: the code) between two turns; ErrNotFound;
+// ErrResultPurged while a tombstone is left.
+func (e *Engine) StopTurn(ctx context.Context, id flowfabric.ExecutionID, request flowfabric.UUID) (Stop, error) {
+	if request.IsZero() {
+		request = mint.UUID()
+	}
+	r, already, err := ask[wire.StopTurnReply](ctx, e, id.Partition(), wire.StopTurn{ID: ids.UUID(id).String(),
+		Request: request.String()})
+	return Stop{Request: r.Request, By: r.By, Steps: r.Steps, Already: already,
+		Other: err == nil && r.Request != request.String()}, err
 }
 
 // settled makes a call of whose answer only the envelope matters.

@@ -34,7 +34,8 @@ type Sent struct {
 }
 
 // SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). denied.NotSignalable
-// (slot 0: the code) for one that has ended; denied.MailboxFull; ErrNotFound.
+// (slot 0: the code) for one that has ended; denied.MailboxFull; denied.MailboxShut (slot 0:
+// the mailbox); ErrNotFound.
 func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m Message) (Sent, error) {
 	if m.ID.IsZero() {
 		m.ID = mint.UUID()
@@ -81,14 +82,23 @@ type Receiving struct {
 	Mailbox string
 	Limit   int           // 1..100 messages
 	Why     suspend.Cause // recorded if there is none; "" records nothing then
+	// Busy is what becomes from now on of messages to the mailbox while the run talks: BusyInterrupt, BusyRefuse or,
+	// as before, nothing.
+	Busy string
 }
+
+// What becomes of messages while a run talks, instead of waiting.
+const (
+	BusyInterrupt = "interrupt" // the holder is told of each
+	BusyRefuse    = "refuse"    // they are refused: denied.MailboxShut
+)
 
 // ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt
 // that was recorded is answered as it was; recorded is false if there was nothing to record. denied.StepLimit.
 func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 	q Receiving) (receipt Receipt, recorded bool, err error) {
 	r, _, err := ask[wire.ReceiveMessagesReply](ctx, e, f.Execution.Partition(), wire.ReceiveMessages{
-		Fence: fenceOf(f), Name: q.Name, Mailbox: q.Mailbox, Max: q.Limit, Why: string(q.Why)})
+		Fence: fenceOf(f), Name: q.Name, Mailbox: q.Mailbox, Max: q.Limit, Why: string(q.Why), Busy: q.Busy})
 	if err != nil || r.Value == "" {
 		return Receipt{}, false, err
 	}

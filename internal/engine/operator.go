@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -28,6 +30,30 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 	}
 	return e.settled(ctx, id.Partition(), wire.ReplayExecution{ID: ids.UUID(id).String(), Request: q.Request.String(),
 		Steps: q.steps(), Force: q.Force})
+}
+
+// RewindExecution has an execution in any state go on again from a recorded step on
+// (lua/execution/ff_rewind_execution.lua): the step and all that was recorded after it are forgotten, and the next
+// claim makes an attempt of type replay. denied.NoStep; denied.OtherAttempt (slot 0: the one that it is in);
+// denied.ReplaysExhausted; denied.FlowCancelled; denied.StepLimit for a message that has no room; ErrNotFound.
+func (e *Engine) RewindExecution(ctx context.Context, id flowfabric.ExecutionID, q Rewind) (Rewound, error) {
+	if q.Request.IsZero() {
+		q.Request = mint.UUID()
+	}
+	payload, err := e.seal("ff_rewind_execution", q.Message)
+	if err != nil {
+		return Rewound{}, err
+	}
+	r, already, err := ask[wire.RewindExecutionReply](ctx, e, id.Partition(), wire.RewindExecution{
+		ID: ids.UUID(id).String(), Request: q.Request.String(), Step: q.Step, Attempt: int(q.Attempt),
+		Encoding: q.Encoding, Payload: rueidis.BinaryString(payload)})
+	out := Rewound{Attempt: uint32(r.Attempt), Already: already}
+	for _, name := range r.Steps {
+		if !strings.HasPrefix(name, unit) {
+			out.Dropped = append(out.Dropped, name)
+		}
+	}
+	return out, err
 }
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000

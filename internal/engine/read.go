@@ -47,6 +47,9 @@ func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
 	if of, err := ids.ParseUUID(core["flow"]); err == nil && of != ids.UUID(s.ID) {
 		s.Flow, s.Node = flowfabric.FlowID(mint.Join(s.ID.Partition(), of)), core["node"]
 	}
+	if stop := strings.SplitN(core["stop"], unit, 3); len(stop) == 3 {
+		s.StopBy, s.StopReason = stop[1], stop[2]
+	}
 	s.ChangedAt = s.CreatedAt
 	if s.State.Public == flowfabric.Suspended {
 		s.Wait = wait
@@ -106,7 +109,10 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	if !ok {
 		return Snapshot{}, denied.New(r.op, "corrupt", "state "+string(code))
 	}
-	s.State, s.Code = state.State, code
+	s.State, s.Code, s.Attempt = state.State, code, s.Attempts
+	if strings.HasSuffix(string(code), "p") { // it waits for a replay
+		s.Attempt++
+	}
 	s.Route = route(uint64(f.Number("route")), row, r)
 	packed := core["policy"]
 	if core["has_categories"] != "" {
@@ -122,7 +128,12 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s.MaxRetries = policy.Retry.MaxRetries
 	s.KeyHeld, s.KeyUntil = keyHold(core["key"])
 	s.Continues = Continues(core["links"])
-	s.Replaced = int(f.Number("replaced"))
+	s.Replaced, s.Rewinds = int(f.Number("replaced")), int(f.Number("rewinds"))
+	if of, step, ok := strings.Cut(core["fork_of"], " "); ok {
+		if parent, err := ids.ParseUUID(of); err == nil {
+			s.ForkOf = flowfabric.ForkOf{ID: mint.Join(id.Partition(), parent), Step: step}
+		}
+	}
 	s.AttemptLog = timeline.Attempts(attempts, &r.Reader)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 && s.Failure.Category != "" {

@@ -9,7 +9,10 @@ import (
 // than the code: that a gate has closed the route.
 type Snapshot struct {
 	flowfabric.Snapshot
-	Code codes.Code
+	Code    codes.Code
+	Rewinds int // how often it was rewound before it ended
+
+	StopBy, StopReason string // of the stop that the run has not heeded yet
 }
 
 // Phase is the code in words.

@@ -62,6 +62,10 @@ var callers = []caller{
 		_, err := e.AppendFrames(ctx, sampleFence, 1, []stream.Frame{{}})
 		return err
 	}},
+	{"ff_rewind_execution", func(ctx context.Context, e *Engine) error {
+		_, err := e.RewindExecution(ctx, sampleID, Rewind{Step: "s"})
+		return err
+	}},
 	{"ff_read_attempt_stream", func(ctx context.Context, e *Engine) error {
 		_, err := e.ReadAttemptStream(ctx, sampleID, 1)
 		return err
@@ -239,7 +243,7 @@ var good = map[string][]string{
 	"ff_session_renew":      {"OK", "0", "3", "0", "1", ids.UUID(sampleID).String() + " 5 cancelled"},
 	"ff_append_frames":      {"OK", "1700000000000-1", "1", "1", "2", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1", "1-0", "0", "0", "", "1", "A1", "3", "4", "2", "1",
-		"1-0", "retry", "5", "0", "", "", "0", "7", "0", "", "", "", "", "0", "1700000000000"},
+		"1-0", "retry", "5", "0", "", "", "0", "7", "0", "", "", "", "", "0", "1700000000000", "anna"},
 	"ff_tick":               {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
 	"ff_poll":               {"OK", "3", "1", "1", "2", "1"},
 	"ff_fail_execution":     {"OK", "retry", "1700000001000", "1700000000000"},
@@ -247,11 +251,12 @@ var good = map[string][]string{
 	"ff_delay_execution":    {"OK", "1700000001000"},
 	"ff_continue_execution": {"OK", "1"},
 	"ff_change_priority":    {"OK", "0", "5"},
+	"ff_rewind_execution":   {"OK", "2", "1", "s"},
 	"ff_set_delay":          {"OK"},
 	"ff_purge_execution":    {"OK", "0"},
 
 	"ff_create_pending_waitpoint": {"OK", sampleUUID, "key", "k1", "n", "1700000000000"},
-	"ff_suspend_execution": {"OK", "satisfied", sampleUUID, "1700000000000", sampleResume, "k1", "1", sampleUUID,
+	"ff_suspend_execution": {"OK", "satisfied", sampleUUID, "1700000000000", sampleResume, "k1", "12", "1", sampleUUID,
 		"key", "k1", "n"},
 	"ff_deliver_signal":    {"OK", sampleUUID, "appended_to_waitpoint", "a"},
 	"ff_approve_waitpoint": {"OK", sampleUUID, "appended_to_waitpoint", "a"},

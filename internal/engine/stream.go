@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -18,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -133,13 +135,17 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	if err = errors.Join(err1, err2, err3); err != nil {
 		return StreamMeta{}, fmt.Errorf("ff_read_attempt_stream: %w: %w", denied.Reply, err)
 	}
-	return StreamMeta{Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
+	var owner flowfabric.ExecutionID
+	if r.Owner != (uuid.UUID{}) {
+		owner = mint.Join(id.Partition(), r.Owner)
+	}
+	return StreamMeta{Owner: owner, Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
 		LastSequence: uint64(r.Sequence), LastID: last, Trimmed: uint64(r.Trimmed), TrimmedID: trimmed,
 		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
 		Code: codes.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
 		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
 		BeganAt: r.Began, EndedAt: r.EndedAt, Category: flowfabric.Category(r.Category), Message: e.text(r.Message),
-		Due:   r.Due,
+		By: r.By, Due: r.Due,
 		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), Now: r.Now, End: StreamEnd{At: r.EndAt,
 			Category: flowfabric.Category(r.EndCategory),
 			Message:  e.text(r.EndMessage), By: r.EndBy, Source: r.EndSource}}, nil
@@ -172,6 +178,8 @@ func behind(id stream.Cursor) string {
 // ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the
 // given id (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have
 // any, and one for each of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
+//
+// Of an attempt that a fork has taken over the frames and runs are those of [StreamMeta].Owner, up to its LastID.
 func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
 	limit int) ([]stream.Resumption, error) {
 	client, err := e.readsOf(ctx, "read runs", id, attempt, limit)

@@ -66,7 +66,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 		return Suspended{}, err
 	}
 	out := Suspended{Already: already, Satisfied: r.What == "satisfied", Suspension: r.Suspension, TimeoutAt: r.Timeout,
-		Kid: r.Kid}
+		Kid: r.Kid, Events: r.Events}
 	for _, w := range r.Waitpoints {
 		out.Waitpoints = append(out.Waitpoints, Opened{ID: w.Waitpoint, Key: w.Key, Kid: w.Kid, Nonce: w.Nonce})
 	}

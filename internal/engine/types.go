@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,7 +82,9 @@ type Grant struct {
 type Claim struct {
 	Fence        flowfabric.Fence
 	Type         flowfabric.AttemptType
-	Continues    int // how often the execution has continued with another input
+	Continues    int    // how often the execution has continued with another input
+	Takes        int    // how often it was replayed or rewound
+	Stop         string // the request of a stop that the run is to heed; "" for none
 	Route        uint64
 	Wakes        uint64 // see RouteClosing; filled in by the admitter
 	Priority     int
@@ -106,6 +109,36 @@ type Claim struct {
 type Completion struct {
 	Fence  flowfabric.Fence
 	Result []byte
+}
+
+// Step is what is recorded of a step.
+type Step struct {
+	Name  string
+	Value []byte
+	Took  time.Duration // whole ms
+	Turn  string        // what it is to a run that talks: TurnOver, TurnStopped, TurnBegins or nothing
+}
+
+// What a step may be to a run that talks.
+const (
+	TurnOver    = "over"    // it ends the turn, which is refused while a stop waits
+	TurnStopped = "stopped" // it heeds that stop, and ends the turn
+	TurnBegins  = "begin"
+)
+
+// Recorded answers the record of a step.
+type Recorded struct {
+	Already bool
+	Stop    string // the request of the stop that waits, or that was heeded; "" for none
+}
+
+// Stop answers the call that asks for one.
+type Stop struct {
+	Request string // of the stop that waits, or was made before
+	By      string
+	Steps   []string // of the turn that are recorded, in their order
+	Already bool     // it waits, or was made, already
+	Other   bool     // by another request
 }
 
 // Settled answers one completion. Already: an earlier, identical call had settled it.
@@ -145,8 +178,12 @@ const (
 type Lost struct {
 	Execution flowfabric.ExecutionID
 	Epoch     uint64
-	Cause     string // cancelled, expired, attempt_timeout, revoked, over_budget
+	Cause     string // cancelled, expired, attempt_timeout, revoked, over_budget, rewound; stop: or message: and which
 }
+
+// Told reports a notice that takes nothing away: somebody has stopped what the run says, of which Cause has the
+// request, or a message came to it, of which it has the number.
+func (l Lost) Told() bool { return strings.Contains(l.Cause, ":") }
 
 // errRevoked is the cause after an operator took the lease: it matches both what happened and how it came about.
 var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, denied.LeaseRevoked)
@@ -164,6 +201,8 @@ func (l Lost) Err() error {
 		return flowfabric.ErrOverBudget
 	case "revoked":
 		return errRevoked
+	case "rewound":
+		return denied.Rewound
 	}
 	return flowfabric.ErrLeaseLost
 }
@@ -230,12 +269,17 @@ type StreamMeta struct {
 	BeganAt, EndedAt time.Time
 	Category         flowfabric.Category
 	Message          string
+	By               string // who rewound it
 
 	Due   time.Time // until when the execution is delayed
 	Epoch uint64    // of the last claim of the execution
 	End   StreamEnd // how the execution ended
 	Kept  uint32    // the first attempt that is stored, 1 unless it continued: that drops old ones
 	Now   time.Time // of the server, to the millisecond
+
+	// Owner has the frames, up to LastID and no further, if the attempt is one that a fork has taken over; zero: they
+	// are its own.
+	Owner flowfabric.ExecutionID
 }
 
 // StreamEnd is how an execution ended; the zero value: it has not.
@@ -267,6 +311,25 @@ func (q Replay) steps() string {
 	}
 	return "keep"
 }
+
+// Rewind asks for an execution to go on again from a recorded step on.
+type Rewind struct {
+	Request  flowfabric.UUID // makes a repeat harmless; nil mints one
+	Step     string          // of the handler's, 1..128 bytes; 120 with a message
+	Attempt  uint32          // that the caller saw: another one is refused; 0 for any
+	Encoding string          // of Message: json, utf8 or bytes; "" for none
+	Message  []byte          // ≤ 64 KiB: what is said in the place of what was said before the step
+}
+
+// Rewound answers that.
+type Rewound struct {
+	Attempt uint32   // that begins next
+	Dropped []string // the handler's steps that are forgotten, in the order in which they were recorded
+	Already bool     // the request was applied before; Dropped is empty
+}
+
+// EditName is the name of the receipt of the message that Rewind recorded for a step.
+func EditName(step string) string { return "edit " + step }
 
 // TickReply answers Tick. Next, until the next call is due, means nothing unless Owner; More says that due work is
 // left: call again at once. Idle: there is nothing to wait for, and the owner is rung when that changes.

@@ -78,6 +78,7 @@ type Suspended struct {
 	TimeoutAt  time.Time
 	Resume     suspend.Result
 	Kid        string // the key that signs in this partition now
+	Events     int    // that its history has now
 	Waitpoints []Opened
 }
 

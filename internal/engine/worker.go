@@ -108,12 +108,10 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 		h := header{rest: r.Text()}
 		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number,
 			Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
-		kind, continues, linked := strings.Cut(h.next(), "/")
+		kind, counts, counted := strings.Cut(h.next(), "/")
 		c.Type, c.Route, c.Priority = flowfabric.AttemptType(kind), h.unsigned(), int(h.unsigned())
-		if linked {
-			if c.Continues, h.err = strconv.Atoi(continues); h.err != nil {
-				r.Stop("claim %d: %w", i, h.err)
-			}
+		if counted {
+			c.counted(counts, r)
 		}
 		c.CreatedAt = time.UnixMilli(int64(h.unsigned())).UTC()
 		c.ClaimedAt = time.UnixMilli(int64(h.unsigned())).UTC()
@@ -158,6 +156,20 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 		return out, nil
 	}
 	return out, e.blobs(ctx, partition, later)
+}
+
+// counted reads how often an execution has continued and, if it was, how often it was replayed or rewound.
+func (c *Claim) counted(text string, r *reader) {
+	continues, takes, taken := strings.Cut(text, "/")
+	takes, c.Stop, _ = strings.Cut(takes, "/")
+	var err, bad error
+	c.Continues, err = strconv.Atoi(continues)
+	if taken {
+		c.Takes, bad = strconv.Atoi(takes)
+	}
+	if err = errors.Join(err, bad); err != nil {
+		r.Stop("counts of a claim: %w", err)
+	}
 }
 
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.

@@ -178,6 +178,9 @@ func cameToWait(f engine.Facts) string {
 	case codes.WaitingRetry, codes.GrantedRetry, codes.HeldRetry:
 		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
 	case codes.WaitingReplay, codes.GrantedReplay, codes.HeldReplay:
+		if f.Rewinds > 0 {
+			return "It was rewound, and goes on again from an earlier step."
+		}
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
 	case codes.WaitingReclaim, codes.GrantedReclaim, codes.HeldReclaim:
 		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f),

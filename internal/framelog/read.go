@@ -71,7 +71,8 @@ func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint
 	if o.To != (stream.Cursor{}) {
 		to = &o.To
 	}
-	page, _, err := attemptLog{r, id, attempt, o.WithoutBestEffort}.page(ctx, o.After.orStart(), to, o.Limit)
+	log := attemptLog{r: r, id: id, attempt: attempt, durable: o.WithoutBestEffort}
+	page, _, err := log.page(ctx, o.After.orStart(), to, o.Limit)
 	if err != nil {
 		return Page{}, fmt.Errorf("read stream of %s: %w", id, err)
 	}
@@ -84,11 +85,21 @@ type attemptLog struct {
 	id      flowfabric.ExecutionID
 	attempt uint32
 	durable bool // without best-effort frames
+
+	owner flowfabric.ExecutionID // who has the frames of an attempt that a fork has taken over; zero: id
+}
+
+// from is who has the frames.
+func (l attemptLog) from() flowfabric.ExecutionID {
+	if l.owner.IsZero() {
+		return l.id
+	}
+	return l.owner
 }
 
 // of is a part of the log of one mode.
 func (l attemptLog) of(mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) engine.LogRange {
-	return engine.LogRange{Execution: l.id, Attempt: l.attempt, Mode: mode, After: after, To: to, Limit: limit}
+	return engine.LogRange{Execution: l.from(), Attempt: l.attempt, Mode: mode, After: after, To: to, Limit: limit}
 }
 
 // page reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
@@ -105,6 +116,16 @@ func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor,
 	meta, err := l.r.ReadAttemptStream(ctx, l.id, l.attempt)
 	if err != nil {
 		return Page{}, engine.StreamMeta{}, err
+	}
+	if l.owner = meta.Owner; !l.owner.IsZero() {
+		if to == nil || to.Compare(meta.LastID) > 0 {
+			to = &meta.LastID
+		}
+		if after.id.Compare(*to) < 0 {
+			if frames, err = l.r.ReadLog(ctx, l.of(stream.ModeDurable, after.id, to, limit)); err != nil {
+				return Page{}, engine.StreamMeta{}, err
+			}
+		}
 	}
 	var page Page
 	if !meta.Mixed() || after.id == greatest {
@@ -129,8 +150,12 @@ func (l attemptLog) runs(ctx context.Context, after stream.Cursor, page Page,
 	next, current := []stream.Resumption(nil), meta.Runs
 	if meta.Runs > 1 && (len(page.Frames) > 0 || page.Next.id.Compare(after) > 0) {
 		for more := true; more; {
-			if next, err = l.r.ReadRuns(ctx, l.id, l.attempt, after, runsAtOnce); err != nil {
+			if next, err = l.r.ReadRuns(ctx, l.from(), l.attempt, after, runsAtOnce); err != nil {
 				return nil, err
+			}
+			if !l.owner.IsZero() { // it may have gone on
+				next = slices.DeleteFunc(next,
+					func(r stream.Resumption) bool { return r.First.Compare(meta.LastID) > 0 })
 			}
 			n := 0
 			for n < len(next) && next[n].First.Compare(page.Next.id) <= 0 {

@@ -323,7 +323,8 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 			return err
 		}
 		t.box.caughtUp()
-		page, meta, err = attemptLog{t.feed.src, t.feed.id, t.attempt, t.durable}.page(t.ctx, t.cursor, nil, tailPage)
+		page, meta, err = attemptLog{r: t.feed.src, id: t.feed.id, attempt: t.attempt,
+			durable: t.durable}.page(t.ctx, t.cursor, nil, tailPage)
 		return err
 	})
 	return page, meta, err
@@ -417,6 +418,9 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 
 // start tells that the attempt has begun, and which frames of the ones before it stay.
 func (t *tailer) start(meta engine.StreamMeta) error {
+	if meta.Type == flowfabric.AttemptReplay { // which may have forgotten steps of any of them
+		t.upto, t.covered = 0, nil
+	}
 	t.upto = max(t.upto, min(meta.Kept, t.attempt))
 	for ; t.upto < t.attempt; t.upto++ {
 		var earlier engine.StreamMeta
@@ -567,7 +571,7 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 		next := stream.Position(tailpos.Text(tailpos.Parts{Attempt: t.attempt + 1}))
 		if err := t.emitAt(stream.TailEvent{Kind: stream.TailAttemptEnd, At: meta.EndedAt, Reason: meta.ClosedReason,
 			Category: meta.Category,
-			Message:  meta.Message, Recorded: meta.Recorded.Sequence}, next); err != nil {
+			Message:  meta.Message, By: meta.By, Recorded: meta.Recorded.Sequence}, next); err != nil {
 			return err
 		}
 		if t.only {

@@ -10,7 +10,8 @@ import (
 
 var (
 	attemptTypes = []string{"initial", "retry", "reclaim", "replay", "continue"}
-	attemptEnds  = []string{"ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed", "continued"}
+	attemptEnds  = []string{"ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed", "continued",
+		"rewound", "forked"}
 )
 
 // attempts: I1, I5, I6. A pending replay may or may not have run before.
@@ -19,10 +20,13 @@ func (x *execution) attempts(code codes.Code) {
 	ran := open(code) || slices.Contains([]codes.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1",
 		"T2", "T3", "T4", "T5"}, code) ||
 		strings.HasSuffix(string(code), "p") && x.has("n") || strings.HasSuffix(string(code), "f") && x.has("lk")
-	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
-		x.want(f, ran)
+	idle := x.has("bs") && n == x.number("bs") // a fork that has no attempt of its own yet
+	for _, f := range []string{"ty", "la", "st", "ss", "cl"} {
+		x.want(f, ran && !idle)
 	}
-	now, before := course{epoch: x.number("e"), attempts: n, replays: x.number("pc")}, x.before[x.id].course
+	x.want("n", ran)
+	x.want("e", ran)
+	now, before := course{epoch: x.number("e"), attempts: n, replays: x.takes()}, x.before[x.id].course
 	if code[0] == 'T' {
 		now.ended = x.core["s"] + " at " + x.core["en"]
 	}
@@ -31,12 +35,12 @@ func (x *execution) attempts(code codes.Code) {
 		x.say("went back from %+v to %+v", before, now)
 	}
 	x.now[x.id] = past{course: now, points: x.points, suspension: x.Hashes[":u:"+x.id]}
-	if ran {
+	if ran && !x.has("fo") {
 		// A replay and another input start both counts anew.
 		others := x.number("rc") + x.number("lc")
-		if n < others || !x.has("pc") && !x.has("lk") && n > others+1 {
+		if n < others || x.takes() == 0 && !x.has("lk") && n > others+1 {
 			x.say("%v attempts after %v retries, %v reclaims and %v replays", n, x.number("rc"), x.number("lc"),
-				x.number("pc"))
+				x.takes())
 		}
 		if !x.Stepped && (x.number("st") > x.number("la") || x.number("ct") > x.number("st")) {
 			x.say("times out of order: %v", x.core)
@@ -47,6 +51,9 @@ func (x *execution) attempts(code codes.Code) {
 	}
 }
 
+// takes is how often it was replayed or rewound.
+func (x *execution) takes() float64 { return x.number("pc") + x.number("rx") }
+
 // records: every attempt that has ended has one, unless its end is that of the execution and a success. One that was
 // revoked has ended.
 func (x *execution) records(code codes.Code) {
@@ -55,7 +62,8 @@ func (x *execution) records(code codes.Code) {
 	kept := x.links(n)
 	for i := kept; i <= n; i++ {
 		record, ok := folded[strconv.Itoa(i)]
-		if last := i == n; ok == (last && (open(code) && code != "A3" || code == codes.Completed)) {
+		last := i == n && float64(i) > x.number("bs")
+		if ok == (last && (open(code) && code != "A3" || code == codes.Completed)) {
 			x.say("attempt %d of %v folded: %v", i, n, ok)
 		}
 		if !ok {
@@ -68,18 +76,18 @@ func (x *execution) records(code codes.Code) {
 			x.say("attempt %d is recorded as %q", i, record)
 			continue
 		}
-		if parts[0] == "replay" {
+		if parts[0] == "replay" && float64(i) > x.number("bs")+1 {
 			replays++
 		}
 		e, _ := strconv.ParseFloat(parts[6], 64)
-		if e <= epoch || e > x.number("e") {
+		if own := float64(i) > x.number("bs"); own && (e <= epoch || e > x.number("e")) {
 			x.say("attempt %d ended under epoch %.0f, the one before under %.0f, the core has %s", i, e, epoch,
 				x.core["e"])
 		}
 		epoch = e
 	}
-	if replays > x.number("pc") {
-		x.say("%v attempts are replays, the core counts %q", replays, x.core["pc"])
+	if replays > x.takes() {
+		x.say("%v attempts are replays, the core counts %q and %q", replays, x.core["pc"], x.core["rx"])
 	}
 	for f, v := range folded {
 		switch f {
@@ -87,6 +95,9 @@ func (x *execution) records(code codes.Code) {
 		case "progress":
 			x.progress(v, n)
 		default:
+			if strings.HasSuffix(f, "b") && x.stands(strings.TrimSuffix(f, "b"), v) {
+				continue
+			}
 			if attempt, ok := strings.CutSuffix(f, "s"); ok {
 				took, step, _ := strings.Cut(v, " ")
 				if _, recorded := folded[attempt]; !recorded || !whole(took) || step == "" {
@@ -94,7 +105,7 @@ func (x *execution) records(code codes.Code) {
 				}
 				continue
 			}
-			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i > n || i < kept {
+			if i, err := strconv.Atoi(strings.TrimRight(f, "rw")); err != nil || i > n || i < kept {
 				x.say("has a record %q of no attempt", f)
 			}
 		}
@@ -121,7 +132,7 @@ func (x *execution) links(n int) (kept int) {
 		x.say("attempt %d, before its link, ended as %q", first-1, before)
 	}
 	for _, attempt := range slices.Concat(x.metas[x.id], x.results[x.id]) {
-		if atoi(attempt) < kept {
+		if atoi(attempt) < kept && x.Hashes[":fk:"+x.id][attempt] == "" {
 			x.say("something of attempt %s is stored, the first one is %d", attempt, kept)
 		}
 	}
@@ -148,6 +159,7 @@ func (x *execution) blobs() {
 	}
 	x.stepLog()
 	x.mailbox()
+	x.talk()
 	size := 0
 	for name, value := range x.Hashes[":k:"+x.id] {
 		size += len(name) + len(value)
@@ -170,7 +182,8 @@ func (x *execution) stepLog() {
 	}
 	for name, text := range log {
 		parts := strings.Split(text, " ")
-		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 4 || !whole(parts[0]) || !whole(parts[1]) ||
+		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || !slices.Contains([]int{4, 6, 9}, len(parts)) ||
+			!whole(parts[0]) || !whole(parts[1]) ||
 			!whole(parts[2]) || !whole(parts[3]) || atoi(parts[0]) < 1 || float64(atoi(parts[0])) > x.number("n") ||
 			float64(atoi(parts[3])) > x.number("so") {
 			x.say("the log says of the step %q: %q", name, text)
@@ -196,6 +209,9 @@ func (x *execution) last() string { return strconv.Itoa(int(x.number("n"))) }
 func (x *execution) stream(code codes.Code) {
 	latest := 0
 	for _, attempt := range x.metas[x.id] {
+		if strings.HasSuffix(x.Hashes[":fk:"+x.id][attempt], " x") {
+			continue // it is there for forks alone
+		}
 		meta := x.Hashes[":fm:"+x.id+":"+attempt]
 		i, _ := strconv.Atoi(attempt)
 		latest = max(latest, i)

@@ -52,6 +52,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.flows()
 	l.gateTables()
 	l.keyed()
+	l.references()
 	for key, core := range d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			(&execution{look: l, id: id, core: core}).verify()

@@ -51,7 +51,7 @@ var areas = map[string]string{
 	":f:": "stream", ":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":mb:": "list", ":mk:": "zset", ":g:": "list", ":gd:": "hash",
-	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",
+	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream", ":fk:": "hash",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash",

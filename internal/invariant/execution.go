@@ -238,10 +238,14 @@ func (x *execution) replays(code codes.Code) {
 	if x.has("ds") && x.number("ds") == 0 {
 		x.say("has a deadline span of 0")
 	}
-	if id := x.core["rq"]; x.has("rq") && (len(id) != 36 || replays == 0) {
-		x.say("was last replayed by request %q, %v times", id, replays)
+	if x.has("rx") && x.number("rx") == 0 {
+		x.say("has %q rewinds", x.core["rx"])
 	}
-	if code == codes.WaitingReplay && replays == 0 {
+	// Another input starts the count of rewinds anew.
+	if id := x.core["rq"]; x.has("rq") && (len(id) != 36 || x.takes() == 0 && !x.has("lk")) {
+		x.say("was last replayed by request %q, %v times", id, x.takes())
+	}
+	if code == codes.WaitingReplay && x.takes() == 0 && !x.has("fo") {
 		x.say("waits for a replay that nobody asked for")
 	}
 }

@@ -311,14 +311,15 @@ func (l *look) satellites() {
 				}
 				continue
 			}
-			if _, ok := l.Hashes[":x:"+id]; !ok {
+			if _, ok := l.Hashes[":x:"+id]; !ok && !(slices.Contains(logs, family) && l.referred(id, attempt)) {
 				l.wrong("%s has no core", key)
 			}
 			switch family {
 			case ":o:":
 				l.results[id] = append(l.results[id], attempt)
 			case ":f:", ":fd:", ":fl:", ":fs:", ":fe:":
-				if _, ok := l.Hashes[":fm:"+id+":"+attempt]; !ok {
+				if _, ok := l.Hashes[":fm:"+id+":"+attempt]; !ok &&
+					!(family == ":fs:" && l.Hashes[":a:"+id][attempt+"b"] != "") { // a fork has the document itself
 					l.wrong("%s has no metadata", key)
 				}
 			case ":fm:":

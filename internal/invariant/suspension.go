@@ -16,10 +16,10 @@ var reasons = map[string]codes.Code{
 }
 
 var (
-	closeReasons = []string{"resumed", "resumed_by_operator", "cancelled", "expired:execution_deadline",
+	closeReasons = []string{"resumed", "resumed_by_operator", "cancelled", "rewound", "expired:execution_deadline",
 		"timed_out_fail", "timed_out_cancel", "timed_out_expire", "timed_out_auto_resume"}
 	causes = []string{"signal", "message", "children", "operator", "timeout", "already_satisfied", "cancelled",
-		"deadline"}
+		"deadline", "rewound"}
 )
 
 // suspensionOf tells a suspension from others: by its id, when it began and who asked.
@@ -44,7 +44,7 @@ func (x *execution) suspension(code codes.Code, state codes.State) {
 	}
 	// A replay, or another input, may have dropped what the resumption told.
 	resumed := slices.Contains([]string{"resumed", "resumed_by_operator", "timed_out_auto_resume"}, u["cs"])
-	if x.has("sg") && (!resumed || x.number("sg") < 512) || !x.has("sg") && resumed && !x.has("pc") && !x.has("lk") {
+	if x.has("sg") && (!resumed || x.number("sg") < 512) || !x.has("sg") && resumed && x.takes() == 0 && !x.has("lk") {
 		x.say("a claim would bring %q bytes of the suspension %v", x.core["sg"], u)
 	}
 	x.active(u, open, points)
@@ -105,9 +105,9 @@ func firstDue(u map[string]string, points map[string]point) string {
 	return due
 }
 
-// left tells whether the time of a suspension was over in a way that leaves waitpoints of the handler open.
+// left tells whether a suspension ended in a way that leaves waitpoints of the handler open.
 func left(u map[string]string) bool {
-	return u["bh"] == "auto_resume_open" && u["cs"] == "timed_out_auto_resume"
+	return u["bh"] == "auto_resume_open" && u["cs"] == "timed_out_auto_resume" || u["cs"] == "rewound"
 }
 
 func (x *execution) record(code codes.Code, u map[string]string, open bool, points map[string]point) {

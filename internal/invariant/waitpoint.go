@@ -160,7 +160,8 @@ func (x *execution) log(id string, p point) {
 
 // reopened: what is closed stays closed, for the reason it had; a key is for good; counts grow.
 func (x *execution) reopened(all map[string]point) {
-	open := x.Hashes[":u:"+x.id]["bh"] == "auto_resume_open"
+	u := x.Hashes[":u:"+x.id]
+	open := u["bh"] == "auto_resume_open" || u["cs"] == "rewound"
 	for id, p := range all {
 		before, known := x.before[x.id].points[id]
 		if !known || open && before.state == "a" && p.state == "p" && p.digest == before.digest && p.key == before.key {

@@ -87,6 +87,9 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
+// maxTold is how many notices that took nothing away a hold remembers for who listens later.
+const maxTold = 16
+
 const (
 	// failureLimit is how many renewals in a row may fail before a lease counts as unhealthy.
 	failureLimit = 3

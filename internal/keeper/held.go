@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -19,6 +20,9 @@ type Held struct {
 	cancel  context.CancelCauseFunc
 
 	prev, next *Held // of the session's list; guarded by Keeper.mu, as all below
+
+	told   []string           // notices that took nothing away
+	listen func(cause string) // is told of them; nil: nobody
 
 	lost    error   // why it is no longer ours
 	gone    bool    // released or abandoned
@@ -138,6 +142,39 @@ func (k *Keeper) Release(held ...*Held) {
 // the execution back as soon as the server lets it, with its attempt and without counting a retry. One that
 // comes back this way for the fourth time is left to expire instead, which counts a reclaim. Idempotent.
 func (h *Held) Abandon() { h.session.keeper.forget(h, true) }
+
+// Listen implements tasks.Lease: f is told of what somebody says to the run, until Listen is called again.
+func (h *Held) Listen(f func(cause string)) {
+	k := h.session.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.listen = f; f == nil {
+		return
+	}
+	for _, cause := range h.told {
+		f(cause)
+	}
+}
+
+// tell notes a notice that takes nothing away. Called with Keeper.mu held.
+func (h *Held) tell(cause string) {
+	if len(h.told) == maxTold { // the newest say it all
+		h.told = slices.Delete(h.told, 0, 1)
+	}
+	h.told = append(h.told, cause)
+	if h.listen != nil {
+		h.listen(cause)
+	}
+}
+
+// heed acts on a notice. Called with Keeper.mu held.
+func (h *Held) heed(lost engine.Lost) {
+	if lost.Told() {
+		h.tell(lost.Cause)
+	} else {
+		h.lose(lost.Err())
+	}
+}
 
 // lose takes the hold away: the first reason wins. Called with Keeper.mu held.
 func (h *Held) lose(cause error) {

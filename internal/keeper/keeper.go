@@ -238,8 +238,10 @@ func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 	}
 	s.held.add(h)
 	k.executions[id] = h
-	if lost, ok := s.early[id]; ok && lost.Epoch == claim.Fence.Epoch {
-		h.lose(lost.Err())
+	for _, lost := range s.early {
+		if lost.Execution == id && lost.Epoch == claim.Fence.Epoch {
+			h.heed(lost)
+		}
 	}
 	return h
 }

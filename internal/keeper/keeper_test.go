@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -179,6 +180,36 @@ func TestLostNotices(t *testing.T) {
 		synctest.Wait()
 		if x := b.server.session(held[0].Fence().Session); len(x.lost) != 0 {
 			t.Errorf("%d notices were not acknowledged", len(x.lost))
+		}
+	})
+}
+
+// What somebody says to a run takes no hold away. Who listens later hears of it, the newest 16 notices.
+func TestNoticesThatTakeNothing(t *testing.T) {
+	inBubble(t, 2, func(b *bench) {
+		held := b.mustClaim(2)
+		for n := range 16 + 2 {
+			b.server.tell(held[0].Fence(), fmt.Sprint("message:", n))
+		}
+		b.server.tell(held[1].Fence(), "stop:x")
+		b.keeper.RenewNow(0)
+		synctest.Wait()
+		var heard []string
+		held[0].Listen(func(cause string) { heard = append(heard, cause) })
+		if len(heard) != 16 || heard[0] != "message:2" {
+			t.Errorf("heard %q", heard)
+		}
+		b.server.tell(held[0].Fence(), "stop:y")
+		b.keeper.RenewNow(0)
+		synctest.Wait()
+		if last := heard[len(heard)-1]; last != "stop:y" {
+			t.Errorf("heard %q", last)
+		}
+		held[0].Listen(nil)
+		for _, h := range held {
+			if err := h.Check(); err != nil || h.Context().Err() != nil {
+				t.Errorf("%v, %v", err, h.Context().Err())
+			}
 		}
 	})
 }

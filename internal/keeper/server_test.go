@@ -125,6 +125,14 @@ func (s *server) take(f flowfabric.Fence, cause string) {
 	x.lost = append(x.lost, engine.Lost{Execution: f.Execution, Epoch: f.Epoch, Cause: cause})
 }
 
+// tell leaves a notice that takes nothing away.
+func (s *server) tell(f flowfabric.Fence, cause string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.sessions[f.Session]
+	x.lost = append(x.lost, engine.Lost{Execution: f.Execution, Epoch: f.Epoch, Cause: cause})
+}
+
 // call applies the faults around an effect.
 func (s *server) call(ctx context.Context, method string, effect func() error) error {
 	s.mu.Lock()

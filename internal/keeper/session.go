@@ -3,7 +3,6 @@ package keeper
 import (
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -28,8 +27,8 @@ type session struct {
 	sent     bool    // start is valid: some call that may have extended the lease was sent
 	start    Instant // of the newest call that extended the lease
 
-	generation uint64 // newest lost notice that has been acted on
-	early      map[flowfabric.ExecutionID]engine.Lost
+	generation uint64        // newest lost notice that has been acted on
+	early      []engine.Lost // notices of claims whose answer is not here yet
 	held       holds
 	emptySince Instant
 
@@ -106,13 +105,10 @@ func (s *session) idle() bool { return s.held.count == 0 && !s.pending && !s.cla
 // notice acts on one lost notice. The execution may not be known yet: its claim may still be in flight.
 func (s *session) notice(lost engine.Lost) {
 	if h := s.keeper.executions[lost.Execution]; h != nil && h.session == s && h.claim.Fence.Epoch == lost.Epoch {
-		h.lose(lost.Err())
+		h.heed(lost)
 		return
 	}
 	if s.claiming || s.pending {
-		if s.early == nil {
-			s.early = map[flowfabric.ExecutionID]engine.Lost{}
-		}
-		s.early[lost.Execution] = lost
+		s.early = append(s.early, lost)
 	}
 }

@@ -155,6 +155,9 @@ func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + 
 func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + id.String() }
 func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }
 
+// References: hash, how many forks have frames of an attempt, and which forks those are.
+func (p Partition) References(id uuid.UUID) string { return string(p) + ":fk:" + id.String() }
+
 // Awaiting: hash, who waits for it.
 func (p Partition) Awaiting(id uuid.UUID) string { return string(p) + ":aw:" + id.String() }
 

@@ -28,10 +28,10 @@ var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "wait_record", "group", "links", "publish", "policy", "trail",
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "meter", "ledger", "starts", "service",
 	"feed", "graph", "core", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
-	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "delivery",
-	"keyed", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain", "flow", "replay",
-	"merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners",
-	"audit_members",
+	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "talk",
+	"delivery", "keyed", "base", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain",
+	"flow", "replay", "rewind", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables",
+	"audit_root", "audit_owners", "audit_members",
 }
 
 // Variant selects what differs between servers; the rules never do.

@@ -28,6 +28,7 @@ const (
 	MaxSteps           = 1000
 	MaxStepBytes       = 256 << 10
 	MaxStepTotal       = 8 << 20
+	MaxHistory         = 1000    // entries; the oldest goes for a new one
 	MaxBatch           = 100     // items of one call
 	MaxCallBytes       = 1 << 20 // bytes of one call
 	MaxCallTags        = 2000    // tags of all items of one call
@@ -189,3 +190,6 @@ const (
 // otherwise. Few deploys or crashes hit the same execution that often; a handler that ends its process does. The
 // first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
 const DefaultMaxReclaims = 10
+
+// Near says that four fifths of a limit are used: people are warned from then on.
+func Near(used, most int) bool { return used >= most-most/5 }

@@ -24,7 +24,7 @@ var (
 		"backlog", "flows", "flowdue", "attached", "shares", "weights", "makers", "outbox"}
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs",
-		"fe", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y"}
+		"fe", "fk", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",

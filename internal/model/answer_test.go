@@ -155,14 +155,16 @@ func (w *walk) claim(q model.ClaimRequest) model.Claim {
 		}
 		return v
 	}
-	kind, continues, _ := strings.Cut(h[3], "/")
+	kind, counts, _ := strings.Cut(h[3], "/")
 	c := model.Claim{ID: h[0], Fence: model.Fence{Session: q.Session, Claim: q.Number, Epoch: uint64(n(2)),
 		Attempt: int(n(1))},
 		Type: flowfabric.AttemptType(kind), Route: int(n(4)), Priority: int(n(5)), Created: n(6), Claimed: n(7),
 		Retries: int(n(8)), Reclaims: int(n(9)), TimeLeft: n(10), DeadlineIn: n(11), Sequence: uint64(n(12)),
 		Input: n(13) != 0,
 		Tags:  map[string]string{}, Steps: map[string]string{}}
+	continues, takes, _ := strings.Cut(counts, "/")
 	c.Continues, _ = strconv.Atoi(continues) // none is 0
+	c.Takes, _ = strconv.Atoi(takes)
 	if n(13) == 1 {
 		w.next()
 	}

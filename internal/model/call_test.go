@@ -27,6 +27,7 @@ type call struct {
 	Failure  model.Failure
 	Cancel   model.Cancellation
 	Replay   model.Replay
+	Rewind   model.Rewind
 	Name     string // step, subscription, owner, message, who asks
 	Value    string // step value, reason
 	Number   int64  // bytes, ms, percent or priority
@@ -112,6 +113,8 @@ func (c call) String() string {
 		return fmt.Sprintf("%s %+v", text, c.Cancel)
 	case "replay":
 		return fmt.Sprintf("%s %+v", text, c.Replay)
+	case "rewind":
+		return fmt.Sprintf("%s %.300s", text, fmt.Sprintf("%+v", c.Rewind))
 	case "suspend":
 		return fmt.Sprintf("%s %+v", text, c.Wait)
 	case "pend", "unpend":
@@ -173,7 +176,7 @@ var kinds = map[string]kind{
 		return append(fence(c), c.Cancel.Source)
 	},
 		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
-	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value, "0") },
+	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value, "0", "") },
 		func(p *model.Partition, c call) model.Reply { return p.RecordStep(c.ID, c.Fence, c.Name, c.Value) }, nil},
 	"progress": {"ff_update_progress", func(c call) []string {
 		percent := ""
@@ -220,6 +223,14 @@ var kinds = map[string]kind{
 		}
 		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force)}
 	}, func(p *model.Partition, c call) model.Reply { return p.Replay(c.ID, c.Replay) }, nil},
+	"rewind": {"ff_rewind_execution", func(c call) []string {
+		encoding := ""
+		if c.Rewind.Message != "" {
+			encoding = "utf8"
+		}
+		return []string{c.ID, c.Rewind.Request, c.Rewind.Step, strconv.Itoa(c.Rewind.Attempt), encoding,
+			c.Rewind.Message}
+	}, func(p *model.Partition, c call) model.Reply { return p.Rewind(c.ID, c.Rewind) }, nil},
 	"tags": {"ff_set_tags", func(c call) []string {
 		return slices.Concat([]string{c.ID, "execution"}, pairs(c.Set),
 			list(c.List))
@@ -252,7 +263,8 @@ var kinds = map[string]kind{
 	"suspend": {"ff_suspend_execution", func(c call) []string {
 		return append(fence(c), suspension(c.usual().Wait)...)
 	},
-		func(p *model.Partition, c call) model.Reply { return p.Suspend(c.ID, c.Fence, c.usual().Wait) }, nil},
+		func(p *model.Partition, c call) model.Reply { return p.Suspend(c.ID, c.Fence, c.usual().Wait) },
+		[]int{5}}, // how long the history is
 	"pend": {"ff_create_pending_waitpoint", func(c call) []string {
 		w := c.usual().Point
 		return append(fence(c), c.Name, w.ID, w.Key, w.Kid, w.Digest, w.Nonce, text(1000+c.Number))
@@ -275,7 +287,7 @@ var kinds = map[string]kind{
 		return []string{c.ID, m.Mailbox, m.ID, m.Key, m.By, "json", m.Payload}
 	}, func(p *model.Partition, c call) model.Reply { return p.Send(c.ID, c.Message) }, nil},
 	"receive": {"ff_receive_messages", func(c call) []string {
-		return append(fence(c), c.Name, c.Message.Mailbox, strconv.Itoa(c.Count), c.Value)
+		return append(fence(c), c.Name, c.Message.Mailbox, strconv.Itoa(c.Count), c.Value, "")
 	}, func(p *model.Partition, c call) model.Reply {
 		return p.Receive(c.ID, c.Fence, c.Name, c.Message.Mailbox, c.Count, c.Value)
 	}, nil},
@@ -315,6 +327,8 @@ func (c call) asked() (by, why string) {
 		return c.Cancel.By, c.Cancel.Reason
 	case "replay":
 		return c.Replay.By, c.Replay.Reason
+	case "rewind":
+		return c.Rewind.By, c.Rewind.Reason
 	case "mark dead":
 		return "", c.Value
 	case "resume":

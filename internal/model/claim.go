@@ -204,7 +204,8 @@ func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Repl
 	}
 	for _, id := range ids {
 		x := p.Executions[id]
-		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Continues: x.Links, Route: x.Route,
+		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Continues: x.Links,
+			Takes: x.Replays + x.Rewinds, Route: x.Route,
 			Priority: x.Priority, Created: x.Created, Claimed: x.Claimed, Retries: x.Retries, Reclaims: x.Reclaims,
 			TimeLeft: ahead(x.TimeoutAt), DeadlineIn: ahead(x.Deadline),
 			Sequence: x.attempt().Sequence, Input: x.Input > 0, Tags: maps.Clone(x.Tags), Steps: maps.Clone(x.Steps)}

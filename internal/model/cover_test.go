@@ -46,10 +46,12 @@ var beyond = map[string]string{
 	"ff_close_waitpoint":          "waitpoint_not_pending", // whoever holds waits on nothing
 	"ff_purge_execution":          "flow_open",
 	"ff_replay_execution":         "flow_cancelled resolution_pending",
+	"ff_rewind_execution":         "flow_cancelled resolution_pending step_limit_exceeded key_taken",
 	"ff_set_tags":                 "flow_not_found",
 	"ff_mark_dead":                "worker_not_found",
-	"ff_list_lanes":               "invalid_input", // it takes nothing but the protocol
-	"ff_send_message":             "corrupt",
+	"ff_list_lanes":               "invalid_input",        // it takes nothing but the protocol
+	"ff_send_message":             "corrupt mailbox_shut", // talk, which has scenarios of its own
+	"ff_record_step":              "turn_stopped",
 	"ff_read_messages":            "corrupt",
 	"ff_receive_messages":         "step_limit_exceeded",
 	"ff_deliver_signal":           "token_expired hmac_secret_not_initialized signal_limit_exceeded corrupt",

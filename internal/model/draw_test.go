@@ -18,7 +18,7 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5,
 	"continue": 4, "release": 4, "cancel": 4, "step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5,
-	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3,
+	"replay": 7, "rewind": 6, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3,
 	"subscription": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9,
 	"receive": 7, "messages": 1, "set lane": 5, "lanes": 1}
 
@@ -164,6 +164,8 @@ func (h *hand) draw(t *rapid.T) call {
 			uint64(upto(t, "request", 6)), h.who(t)
 	case "replay":
 		h.replay(t, &c)
+	case "rewind":
+		h.rewind(t, &c)
 	case "tags":
 		c.ID = h.id(t)
 		c.Set = one(t, "set", nil, map[string]string{"a.b": "1"}, map[string]string{"a.b": "2", "c.d": ""},
@@ -453,6 +455,24 @@ func (h *hand) replay(t *rapid.T, c *call) {
 		Drop: rarely(t, "drop", 2), Force: rarely(t, "force", 2), By: h.who(t), Reason: "again"}
 	if x := h.p.Executions[c.ID]; x != nil && rarely(t, "from", 3) {
 		c.Replay.Drop, c.Replay.From = false, one(t, "step", append(own(x), "none")...)
+	}
+}
+
+func (h *hand) rewind(t *rapid.T, c *call) {
+	c.ID = h.id(t)
+	for _, id := range h.ids {
+		if x := h.p.Executions[id]; x != nil && len(own(x)) > 0 && !rarely(t, "other", 4) {
+			c.ID = id
+		}
+	}
+	if !rarely(t, "again", 10) {
+		h.requests++
+	}
+	c.Rewind = model.Rewind{Request: fmt.Sprintf("00000000-0000-4000-8000-%012x", h.requests), Step: "none",
+		By: h.who(t), Reason: "another way", Message: one(t, "message", "", "", "hi", strings.Repeat("x", 65537))}
+	if x := h.p.Executions[c.ID]; x != nil {
+		c.Rewind.Step = one(t, "step", append(own(x), "none")...)
+		c.Rewind.Attempt = max(0, one(t, "attempt", 0, 0, len(x.Attempts), len(x.Attempts)+1))
 	}
 }
 

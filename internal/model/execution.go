@@ -19,25 +19,26 @@ var Legal = map[Code][]Code{
 	"R2af": {"R1f", "R2af", "T3n", "T4n"}, // due; put off by another submit; cancel; deadline
 	// claim; put off; changed, at the bound of its delay; cancel; deadline; of one that continues, or that never ran
 	"R1f":  {"A1", "R2af", "R1f", "T3", "T3n", "T4", "T4n"},
-	"R1t":  {"A1", "T3", "T4"},               // the same for what waits for its retry,
-	"R1i":  {"A1", "T3", "T4"},               // whose attempt is paused,
-	"R1r":  {"A1", "T3", "T4"},               // whose worker was lost,
-	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
-	"R2ai": {"R1i", "T3", "T4"},              // due
-	"R2b":  {"R1t", "T3", "T4"},              // due
-	"R2r":  {"R1r", "T3", "T4"},              // due
-	"R2c":  {"R1i", "T3", "T4"},              // due
-	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "R1f", "A3", "S1", "S2", "S5"},
-	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
-	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
-	"S5":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an operator
-	"A3":   {"R1r", "T2", "T3", "T4"},              // tick; the same over the reclaim cap; cancel; deadline
-	"T1":   {"R1p"},                                // replay
-	"T2":   {"R1p"},
-	"T3":   {"R1p"},
-	"T3n":  {"R1p"},
-	"T4":   {"R1p"},
-	"T4n":  {"R1p"},
+	"R1t":  {"A1", "T3", "T4", "R1p"},               // the same for what waits for its retry,
+	"R1i":  {"A1", "T3", "T4", "R1p"},               // whose attempt is paused,
+	"R1r":  {"A1", "T3", "T4", "R1p"},               // whose worker was lost,
+	"R1p":  {"A1", "T3", "T3n", "T4", "T4n", "R1p"}, // or which was replayed, maybe before it ever ran
+	"R2ai": {"R1i", "T3", "T4", "R1p"},              // due
+	"R2b":  {"R1t", "T3", "T4", "R1p"},              // due
+	"R2r":  {"R1r", "T3", "T4", "R1p"},              // due
+	"R2c":  {"R1i", "T3", "T4", "R1p"},              // due
+	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "R1f", "A3", "S1", "S2", "S5", "R1p"},
+	// resumed; with a delay; escalated; its timeout; cancel; deadline
+	"S1":  {"R1i", "R2c", "S5", "T2", "T3", "T4", "R1p"},
+	"S2":  {"R1i", "R2c", "S5", "T2", "T3", "T4", "R1p"}, // for an approval
+	"S5":  {"R1i", "R2c", "S5", "T2", "T3", "T4", "R1p"}, // for an operator
+	"A3":  {"R1r", "T2", "T3", "T4", "R1p"},              // tick; the same over the reclaim cap; cancel; deadline
+	"T1":  {"R1p"},                                       // replay
+	"T2":  {"R1p"},
+	"T3":  {"R1p"},
+	"T3n": {"R1p"},
+	"T4":  {"R1p"},
+	"T4n": {"R1p"},
 }
 
 // claims says what attempt a claim makes of what waits; R1i goes on with the one it has.
@@ -78,6 +79,7 @@ type Execution struct {
 	Retries  int
 	Reclaims int
 	Replays  int
+	Rewinds  int // before it ended, since it continued
 	Links    int // how often it has continued
 	Link     int // the first attempt since
 
@@ -90,6 +92,7 @@ type Execution struct {
 
 	Order     map[string]int // of the steps: numbers in the order in which they were recorded
 	StepOrder int            // the last such number
+	Covers    map[string]Cover
 
 	Suspension    *Suspension // the current one, or the last
 	ResumeRequest string      // the last that resumed it
@@ -162,8 +165,37 @@ func (x *Execution) recordAt(name, value string, order int) {
 	x.Steps[name], x.Order[name] = value, order
 }
 
-// forget drops the steps from a number on, and what a later wait was answered.
+// Cover is up to where a step covers the frames of its attempt, counted from 0.
+type Cover struct {
+	Attempt  int
+	Sequence uint64
+}
+
+// cover notes that of a step of the current attempt.
+func (x *Execution) cover(step string) {
+	if x.Covers == nil {
+		x.Covers = map[string]Cover{}
+	}
+	x.Covers[step] = Cover{len(x.Attempts) - 1, x.attempt().Sequence}
+}
+
+// forget drops the steps from a number on, with the frames that belong to them, and what a later wait was answered.
 func (x *Execution) forget(from int) {
+	set := map[int]uint64{}
+	for name, c := range x.Covers {
+		if x.Order[name] >= from {
+			set[c.Attempt] = 0
+			delete(x.Covers, name)
+		}
+	}
+	for _, c := range x.Covers {
+		if last, ok := set[c.Attempt]; ok {
+			set[c.Attempt] = max(last, c.Sequence)
+		}
+	}
+	for i, last := range set {
+		x.Attempts[i].Recorded = last
+	}
 	maps.DeleteFunc(x.Steps, func(name, _ string) bool { return x.Order[name] >= from })
 	if x.Suspension != nil && x.Suspension.After >= from {
 		x.Told = false
@@ -230,5 +262,6 @@ func (x *Execution) clone() *Execution {
 	c := *x
 	c.Attempts, c.Tags, c.Steps, c.Order = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps),
 		maps.Clone(x.Order)
+	c.Covers = maps.Clone(x.Covers)
 	return &c // Released, Suspension, Points, Box and Marks are never changed in place
 }

@@ -391,6 +391,9 @@ func (h *history) operator(c *client, calls int) {
 			h.again(c)
 		case 19, 20:
 			h.lane(c)
+		case 22:
+			h.record(c, call{Kind: "rewind", ID: id, Rewind: model.Rewind{Step: "s",
+				Request: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.id, i), Attempt: c.r.IntN(3)}})
 		case 21:
 			h.record(c, call{Kind: "lanes"})
 			h.record(c, call{Kind: "messages", ID: id})

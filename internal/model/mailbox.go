@@ -129,6 +129,7 @@ func (p *Partition) Receive(id string, f Fence, name, box string, most int, why 
 	x.record(receiptStep+name, value)
 	if a := x.attempt(); a.Run == f.Epoch {
 		a.Recorded = a.Sequence
+		x.cover(receiptStep + name)
 	}
 	return answer(OK, value)
 }

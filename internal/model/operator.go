@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -115,7 +117,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 		a.Progress = Progress{}
 	}
 	if q.Drop {
-		x.Steps, x.Told = map[string]string{}, false
+		x.Steps, x.Covers, x.Told = map[string]string{}, nil, false
 		for i := range x.Attempts {
 			x.Attempts[i].Recorded = 0
 		}
@@ -139,6 +141,114 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	}
 	p.move(x, "R1p")
 	return answer(OK, "R1p", number(x.Replays))
+}
+
+// Rewind asks for an execution to go on again from a step on.
+type Rewind struct {
+	Request, Step string
+	Attempt       int    // 0 = any
+	Message       string // "" = none
+	By, Reason    string
+}
+
+// current is the attempt that an execution is in: the next one, if it waits for a replay.
+func (x *Execution) current() int {
+	if x.Code == "R1p" {
+		return len(x.Attempts) + 1
+	}
+	return len(x.Attempts)
+}
+
+// Rewind has an execution go on again from a recorded step on: one that has ended is replayed. Slots: the attempt, and
+// the forgotten steps in their order.
+func (p *Partition) Rewind(id string, q Rewind) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || !uuid(q.Request) || len(q.Step) < 1 || len(q.Step) > limits.MaxStepName || q.Step[0] == unit[0] ||
+		q.Message != "" && len(q.Step) > 120 {
+		return answer("invalid_input")
+	}
+	if len(q.Message) > limits.MaxMessage {
+		return answer("payload_too_large")
+	}
+	x := p.Executions[id]
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case x.Request == q.Request:
+		return answer(Already, number(x.current()), "0")
+	case q.Attempt != 0 && q.Attempt != x.current():
+		return answer("attempt_changed", number(x.current()))
+	}
+	gone := x.since(x.Order[q.Step])
+	if x.terminal() {
+		gone = slices.Concat(gone, slices.DeleteFunc(x.since(0), func(name string) bool { // which a replay opens anew
+			return !strings.HasPrefix(name, waitStep) || x.Order[name] >= x.Order[q.Step]
+		}))
+		r := p.Replay(id, Replay{Request: q.Request, Force: true, From: q.Step, By: q.By, Reason: q.Reason})
+		if r.Code != OK {
+			return r
+		}
+	} else {
+		if x.stepless(q.Step) {
+			return answer("step_not_found", q.Step)
+		}
+		p.rewind(x, id, q)
+	}
+	if q.Message != "" {
+		by := q.By[:min(len(q.By), 64)]
+		text := strings.Join([]string{"0", "edit", number(p.Now), by, "utf8", q.Message}, unit)
+		x.record(receiptStep+"edit "+q.Step, unit+number(len(text))+":"+text)
+	}
+	return answer(OK, slices.Concat([]string{number(x.current()), number(len(gone))}, gone)...)
+}
+
+// since are the steps from a number on, in their order.
+func (x *Execution) since(from int) (names []string) {
+	for name := range x.Steps {
+		if x.Order[name] >= from {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(x.Order[a], x.Order[b]), strings.Compare(a, b))
+	})
+	return names
+}
+
+func (p *Partition) rewind(x *Execution, id string, q Rewind) {
+	switch x.Code {
+	case "A1", "R1i", "R2ai", "R2c", "S1", "S2", "S5":
+		x.end(p.Now, "rewound", "", q.Reason)
+		x.close("rewound")
+	}
+	if x.suspended() {
+		p.reopen(x)
+		p.shut(x, ending{reason: "rewound", cause: "rewound"})
+	}
+	if x.Code == "A1" {
+		p.lost(x, id, "rewound")
+	}
+	timed := x.TimeoutAt != 0 || x.suspended() && x.Suspension.Until != 0 || x.Code == "A3"
+	x.Rewinds++
+	x.Request = q.Request
+	x.Retries, x.Reclaims = 0, 0
+	x.Category, x.Released = "", nil
+	if a := x.attempt(); a != nil {
+		a.Progress = Progress{}
+	}
+	x.forget(x.Order[q.Step])
+	for _, w := range x.Points {
+		if w.open() && x.handed(w.ID) == "" {
+			p.shutPoint(x, w, "c", "rewound")
+		}
+	}
+	x.TimeoutAt, x.TimeLeft = 0, 0
+	p.move(x, "R1p")
+	if timed && x.Deadline != 0 {
+		p.need(x.Deadline)
+	}
 }
 
 // Revoke takes an execution from its holder; the tick requeues it. With a session, only

@@ -75,9 +75,10 @@ type pair struct {
 	s        *server
 	cover    *coverage
 	steps    int
-	wait     int64  // of the delays of the tour, ms
-	limit    int64  // deadline of the executions of the tour, ms
-	requests uint64 // made up for revocations
+	wait     int64    // of the delays of the tour, ms
+	limit    int64    // deadline of the executions of the tour, ms
+	requests uint64   // made up for revocations
+	records  []string // steps that the tour records as soon as something is claimed
 }
 
 // tester is what tests and properties have in common.

@@ -29,7 +29,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	}
 	if stored, ok := x.Steps[name]; ok {
 		if stored == value {
-			return answer(Already, "recorded")
+			return answer(Already, "recorded", "")
 		}
 		return answer("step_conflict", name)
 	}
@@ -43,8 +43,9 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	x.record(name, value)
 	if a := x.attempt(); a.Run == f.Epoch {
 		a.Recorded = a.Sequence
+		x.cover(name)
 	}
-	return answer(OK, "recorded")
+	return answer(OK, "recorded", "")
 }
 
 // Progress stores how far the holder got; what it leaves out (-1, "") stays as the attempt said last.

@@ -22,7 +22,7 @@ type Claim struct {
 	Route, Priority      int
 	Created, Claimed     int64
 	Retries, Reclaims    int
-	Continues            int
+	Continues, Takes     int
 	TimeLeft, DeadlineIn int64 // ms, at least 1; 0 = none
 	Sequence             uint64
 	Input                bool

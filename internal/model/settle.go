@@ -183,6 +183,7 @@ func (p *Partition) Continue(id string, f Fence, input int) Reply {
 	x.Links, x.Link = x.Links+1, len(x.Attempts)
 	x.Released = &Release{Op: "c", By: f, Slot: number(x.Links)}
 	x.Input, x.Steps, x.Told, x.Retries, x.Reclaims, x.Category = input, map[string]string{}, false, 0, 0, ""
+	x.Covers, x.Rewinds = nil, 0
 	p.disarm(x)
 	p.move(x, "R1f")
 	return answer(OK, number(x.Links))

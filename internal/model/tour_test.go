@@ -34,6 +34,7 @@ func (x *pair) tour() {
 	x.compare()
 	x.limit = 8000
 	x.renewed()
+	x.rewound()
 	x.exhausted()
 	x.waits()
 	for _, kind := range fenced {
@@ -94,6 +95,7 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 	held := func(kind string) {
 		x.begin(0)
 		f = x.claim(30_000)
+		x.stepping(f)
 		if kind != "" {
 			x.make(call{Kind: kind, ID: subject, Fence: f, Number: x.wait, Name: "me",
 				Cancel: model.Cancellation{Source: "owner"},
@@ -134,6 +136,7 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 		x.begin(0)
 		for range map[model.Code]int{"R1r": 1, "R2r": 2}[code] {
 			f = x.claim(1000)
+			x.stepping(f)
 			x.advance(x.p.Now + 1000)
 			x.tick()
 		}
@@ -156,6 +159,50 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 		x.t.Fatalf("the tour is in %s, want %s", got, code)
 	}
 	return f
+}
+
+// stepping records what is to be rewound, if something is.
+func (x *pair) stepping(f model.Fence) {
+	for _, name := range x.records {
+		x.make(call{Kind: "step", ID: subject, Fence: f, Name: name, Value: "v"})
+	}
+}
+
+// rewound rewinds from every state in which something may be recorded.
+func (x *pair) rewound() {
+	x.records = []string{"a", "b", "c"}
+	defer func() { x.records = nil }()
+	rewind := func(q model.Rewind) { x.make(call{Kind: "rewind", ID: subject, Rewind: q}) }
+	for _, wait := range []int64{0, 1500} {
+		for _, code := range []model.Code{"A1", "A3", "R1t", "R1i", "R1r", "R1p", "R2ai", "R2b", "R2r", "R2c", "S1",
+			"S2",
+			"S5", "T1", "T2", "T3", "T4"} {
+			if x.wait = wait; wait == 0 && code[:2] == "R2" || wait != 0 && code == "R1t" {
+				continue
+			}
+			f := x.reach(code)
+			rewind(model.Rewind{Request: x.serial(), Step: "none"})
+			rewind(model.Rewind{Request: x.serial(), Step: "b", Attempt: 9})
+			q := model.Rewind{Request: x.serial(), Step: "b", By: "me", Reason: "another way"}
+			if wait != 0 {
+				q.Message = "hello"
+			}
+			rewind(q)
+			rewind(q)
+			x.make(call{Kind: "step", ID: subject, Fence: f, Name: "late", Value: "v"})
+			x.compare()
+			x.claim(30_000)
+			x.compare()
+		}
+	}
+	rewind(model.Rewind{Request: x.serial(), Step: "a", Message: strings.Repeat("x", 65537)})
+	x.override("")
+	for range 11 { // as often as its policy allows, and once more
+		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: x.serial()}})
+		x.override("")
+	}
+	rewind(model.Rewind{Request: x.serial(), Step: "a"})
+	x.compare()
 }
 
 // renewed replays what ended before it ever ran.
@@ -292,6 +339,7 @@ func (x *pair) bounds() {
 		{"append", func(c *call) { c.Count = 101 }}, {"append", func(c *call) { c.Number2 = 0 }},
 		{"priority", func(c *call) { c.ID = "short" }}, {"set delay", func(c *call) { c.ID = "short" }},
 		{"replay", func(c *call) { c.ID = "short" }},
+		{"rewind", func(c *call) { c.ID = "short" }},
 		{"replay", func(c *call) { c.Replay.Request = "short" }}, {"tags", func(c *call) { c.ID = "short" }},
 		{"tags", func(c *call) { c.Set = map[string]string{"a.b": strings.Repeat("x", 257)} }},
 		{"tags", func(c *call) { c.Set = map[string]string{"A": ""} }},
@@ -350,6 +398,7 @@ func (x *pair) refusals() {
 	for _, kind := range []string{"tags", "priority", "set delay", "replay", "purge", "revoke"} {
 		id(kind, nobody)
 	}
+	x.make(call{Kind: "rewind", ID: nobody, Rewind: model.Rewind{Request: x.serial(), Step: "a"}})
 	for i, from := range []model.Code{"R2af", "R2b"} {
 		x.reach(from)
 		for n, delay := range []int64{1500, 1500, 0, 0} {

@@ -216,7 +216,7 @@ var libraryBugs = []Bug{
 	{Name: "operator: nobody connects to a server that is full", In: "lua/system/ff_boot.lua",
 		Old: `-- Flags:   allow-oom`,
 		New: `-- Flags:   none`},
-	{Name: "replay: keeps the count of reclaims", In: "replay/clear",
+	{Name: "replay: keeps the count of reclaims", In: "replay.clear",
 		Old: `'ended_at', 'retries', 'reclaims'`,
 		New: `'ended_at', 'retries'`},
 	{Name: "turns: a lane with nothing left ends the claim", In: "turns.next",
@@ -328,9 +328,9 @@ var libraryBugs = []Bug{
 }
 
 var goBugs = []Bug{
-	{Name: "agent: a model call is repeated by every run", In: "agent.run.ask",
-		Old: `r.cfg.prefixed("model " + strconv.Itoa(r.done.Turns+1))`,
-		New: `r.cfg.prefixed("model " + strconv.Itoa(r.done.Turns+1) + strconv.Itoa(int(r.task.Fence().Epoch)))`,
+	{Name: "agent: a model call is repeated by every run", In: "agent.run.modelStep",
+		Old: `r.cfg.prefixed(modelStep(r.done.Turns + 1))`,
+		New: `r.cfg.prefixed(modelStep(r.done.Turns+1) + fmt.Sprint(r.task.Fence().Epoch))`,
 		By:  in("agent", "^TestCrashes$")},
 	{Name: "agent: one turn too many", In: "agent.run.limit",
 		Old: `r.done.Turns >= cfg.MaxTurns`,
@@ -647,7 +647,7 @@ var goBugs = []Bug{
 		New: `	return pageOf(after, frames, meta), nil`,
 		By:  in("internal/framelog", "TestReadPassesOver")},
 	{Name: "mailbox: a run forgets what it received under its hold", In: "internal/waits.Run.Take",
-		Old: `		put(&p.took, name, receipt{Receipt: r})`,
+		Old: `		put(&p.took, q.Name, receipt{Receipt: r})`,
 		New: ``,
 		By:  in("internal/waits", "^TestReceive")},
 	{Name: "mailbox: the end of a wait is not recorded", In: "handler.Task.receive",

@@ -21,7 +21,7 @@ var words = []string{"s", "ss", "cl", "e", "n", "en", "rz", "la", "st", "ty", "r
 // named are the fields that follow with their names, in this order.
 var named = strings.Fields(
 	"ta du tr to dl rt fl nd g wt ip dd fa sb so tg ca cr fc cb cs lr rq rv ds pu pc tt wp uw sg rw gq mb sd rs ab " +
-		"gx gs gn ge lk rd aw ky")
+		"gx gs gn ge lk rd rx aw fo bs fr tn sp bz ky")
 
 // Record is one execution as it is stored.
 type Record struct {

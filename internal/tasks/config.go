@@ -46,8 +46,7 @@ type Services interface {
 
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
 type StepRecorder interface {
-	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
-		took time.Duration) (already bool, err error)
+	RecordTurn(ctx context.Context, fence flowfabric.Fence, s engine.Step) (engine.Recorded, error)
 }
 
 // FrameWriter takes the frames of one attempt; *framelog.Writer is one. Append copies the payload, and neither changes
@@ -68,6 +67,9 @@ type FrameReader interface {
 type Lease interface {
 	Check() error  // nil while this process is the holder, else the cause
 	Healthy() bool // trusted, and fewer than three renewals failed in a row
+	// Listen has f told of every notice that takes nothing away (engine.Lost.Told), those that came before included,
+	// until it is called again; nil ends it. f must not block.
+	Listen(f func(cause string))
 }
 
 // Config is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are

@@ -64,6 +64,14 @@ func Told(e flowfabric.Event) flowfabric.Event {
 		fmt.Fprintf(&b, ", %s is not given: its upstream succeeded after that was decided", printable(e.Detail))
 	case e.Kind == EventContinued:
 		fmt.Fprintf(&b, ", with another input, %s so far", printable(e.Detail))
+	case e.Kind == EventRewound:
+		b.WriteString(", to before " + printable(e.Detail))
+	case e.Kind == EventForked && first == "<":
+		of, step, _ := strings.Cut(rest, " ")
+		fmt.Fprintf(&b, " from %s%s", of, before(step))
+	case e.Kind == EventForked:
+		of, step, _ := strings.Cut(rest, " ")
+		fmt.Fprintf(&b, ", the fork is %s%s", of, before(step))
 	case e.Kind == EventPriority && two:
 		fmt.Fprintf(&b, ", %s to %s", first, rest)
 	case e.Kind == EventAttempt && two: // state and category
@@ -84,7 +92,16 @@ func Told(e flowfabric.Event) flowfabric.Event {
 
 // outcomes are the states of ended attempts in words.
 var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed",
-	"ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted", "continued": "continued"}
+	"ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted", "continued": "continued",
+	"rewound": "rewound"}
+
+// before says before which step a fork was made.
+func before(step string) string {
+	if step == "" {
+		return ""
+	}
+	return ", before the step " + printable(step)
+}
 
 // printable quotes what could break a line or a terminal.
 func printable(text string) string {

@@ -27,6 +27,7 @@ const (
 	EventExpired   = "expired"
 	EventPriority  = "priority"
 	EventReplayed  = "replayed" // State, Until: how and when the run before had ended
+	EventRewound   = "rewound"  // Detail: the first step that was forgotten
 
 	// the handler went on with another input; Detail: how often it had by then
 	EventContinued = "continued"
@@ -39,11 +40,14 @@ const (
 	EventSkipped   = "skipped"            // Detail: why
 	// an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
 	EventLateInput = "late_input"
-	EventReissued  = "token_reissued" // By: who asked; Detail: the waitpoint's key
-	EventHeld      = "held"           // kept from being handed out, by an operator
-	EventUnheld    = "unheld"
-	EventDelay     = "delay_changed" // by an operator; Until, zero for at once
-	EventTagged    = "tagged"        // tags were changed, by somebody who said who it is
+	// a fork was made; Source: from (this one is the fork) or to; Detail: the other's UUID and the step, By, Reason
+	EventForked   = "forked"
+	EventReissued = "token_reissued" // By: who asked; Detail: the waitpoint's key
+	EventHeld     = "held"           // kept from being handed out, by an operator
+	EventUnheld   = "unheld"
+	EventDelay    = "delay_changed" // by an operator; Until, zero for at once
+	EventStopped  = "stopped"       // somebody asked it to end what it says
+	EventTagged   = "tagged"        // tags were changed, by somebody who said who it is
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -208,6 +212,8 @@ func recorded(text string, r *wire.Reader) []flowfabric.Event {
 		e.Reason = p[6]
 	case EventRevoked, EventHeld, EventUnheld, EventTagged:
 		e.By, e.Reason = p[5], p[6]
+	case EventStopped: // request; who and why
+		e.By, e.Reason, _ = strings.Cut(p[6], "\t")
 	case EventDelay: // until, request, who
 		told := strings.SplitN(p[5], " ", 3)
 		if len(told) != 3 {
@@ -220,6 +226,9 @@ func recorded(text string, r *wire.Reader) []flowfabric.Event {
 		e.By, e.Reason = told[2], p[6]
 	case EventPriority:
 		e.Detail, e.By = p[5], p[6]
+	case EventForked:
+		e.By = p[5]
+		e.Detail, e.Reason, _ = strings.Cut(p[6], "\x1f")
 	case EventReplayed:
 		e.By = p[5]
 		was := strings.SplitN(p[6], " ", 5) // code, ended at, category, steps, reason
@@ -231,6 +240,14 @@ func recorded(text string, r *wire.Reader) []flowfabric.Event {
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms).UTC()
 		}
+	case EventRewound: // how long the step is, the step and the reason
+		size, rest, _ := strings.Cut(p[6], " ")
+		n, err := strconv.Atoi(size)
+		if err != nil || n < 0 || n > len(rest) {
+			r.Stop("history entry %.40q", text)
+			return nil
+		}
+		e.By, e.Detail, e.Reason = p[5], rest[:n], rest[n:]
 	case EventContinued: // its attempt may be one that is not kept
 		e.Detail = p[5]
 	case EventSuspended:

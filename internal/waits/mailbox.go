@@ -40,11 +40,34 @@ func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer 
 	return name, answer, err
 }
 
-// Take hands out up to limit messages; what an earlier run took under this name if that is recorded.
-func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
-	why suspend.Cause) ([]suspend.Message, suspend.Cause, error) {
+// Edited is the message that a rewind recorded for a step; ok is false if none did.
+func (p *Run) Edited(step string) (m suspend.Message, ok bool, err error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := engine.EditName(step)
 	kept, ok := p.took[name]
+	if ok {
+		put(&p.asked, waitName(name), true)
+	}
+	if !ok || kept.err != nil || len(kept.Messages) == 0 {
+		return suspend.Message{}, false, kept.err
+	}
+	return kept.Messages[0], true, nil
+}
+
+// Received tells whether a receipt of this name is recorded.
+func (p *Run) Received(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.took[name]
+	return ok
+}
+
+// Take hands out messages; what an earlier run took under this name if that is recorded.
+func (p *Run) Take(ctx context.Context, q engine.Receiving) ([]suspend.Message, suspend.Cause, error) {
+	p.mu.Lock()
+	kept, ok := p.took[q.Name]
+	put(&p.asked, waitName(q.Name), true)
 	p.mu.Unlock()
 	if ok {
 		return kept.Messages, kept.Why, kept.err
@@ -53,15 +76,14 @@ func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
 		return nil, "", context.Cause(ctx)
 	}
 	if p.cfg.Opener == nil { // a task that works alone: nobody can send
-		return nil, why, nil
+		return nil, q.Why, nil
 	}
 	if p.cfg.Flush != nil {
 		if err := p.cfg.Flush(ctx); err != nil {
 			return nil, "", fmt.Errorf("flush frames: %w", err)
 		}
 	}
-	r, recorded, err := p.cfg.Opener.ReceiveMessages(ctx, p.cfg.Claim.Fence,
-		engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
+	r, recorded, err := p.cfg.Opener.ReceiveMessages(ctx, p.cfg.Claim.Fence, q)
 	if err != nil {
 		if p.cfg.Refused != nil {
 			err = p.cfg.Refused(err)
@@ -71,7 +93,7 @@ func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
 	if recorded {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		put(&p.took, name, receipt{Receipt: r})
+		put(&p.took, q.Name, receipt{Receipt: r})
 	}
 	return r.Messages, r.Why, nil
 }

@@ -241,6 +241,48 @@ func (x *FailExecutionReply) Read(r *Reader) {
 	x.Now = r.Instant()
 }
 
+// ForkExecution is a call of ff_fork_execution, makes another execution of what one has recorded: in the same
+// namespace, lane and kind, with its input (other 1: with another one), tags, policy and priority, all steps that
+// were recorded before a named one ("" = all that are), messages that were received and answers of waits among
+// them. The deadline gets its original span. It has the attempts up to that of its last step; their frames are not
+// copied but referred to, up to the last one that its steps cover. What waits or runs stays behind: open waits,
+// waitpoints, children, messages that nobody has received, the key. Gates are those of the execution and those that
+// its scopes have now. The execution itself, in whatever state, is not touched. left are the names of the steps
+// that stay behind. An execution that this call has made is not made twice; its steps then are those that it has by
+// now, and left is empty.
+type ForkExecution struct {
+	ID    string
+	Fork  string
+	Step  string // 0..128 bytes
+	Other bool
+	Input string // 0..1048576 bytes
+}
+
+func (ForkExecution) Function() string { return "ff_fork_execution" }
+
+func (a ForkExecution) Append(to []string) []string {
+	to = append(to, a.ID, a.Fork, a.Step, flag(a.Other), a.Input)
+	return to
+}
+
+// ForkExecutionReply is the answer to [ForkExecution].
+type ForkExecutionReply struct {
+	Code     string
+	Attempts int
+	Steps    int
+	Left     []string
+}
+
+func (x *ForkExecutionReply) Read(r *Reader) {
+	x.Code = r.Text()
+	x.Attempts = r.Int()
+	x.Steps = r.Int()
+	x.Left = make([]string, r.Count(1))
+	for i := range x.Left {
+		x.Left[i] = r.Text()
+	}
+}
+
 // PurgeExecution is a call of ff_purge_execution, removes an ended execution with everything that belongs to it. A
 // tombstone keeps its id taken for keep ms (24 h to ten years); its key is free. With very many attempts it takes
 // several calls: more is 1 until nothing is left. A member stays until its flow has ended, and the founder of a
@@ -273,28 +315,34 @@ func (x *PurgeExecutionReply) Read(r *Reader) {
 
 // RecordStep is a call of ff_record_step, stores the value of one durable step under its name; the next pass of the
 // handler gets it with its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has
-// appended so far count as recorded, too. took is how long the step ran, in ms by the worker's own clock.
+// appended so far count as recorded, too. took is how long the step ran, in ms by the worker's own clock. turn is
+// what the step is to a run that talks (lib/talk.lua): over ends its turn, which is refused while a stop waits;
+// stopped heeds that stop, and ends the turn; begin opens one. The answer tells the request of the stop that waits,
+// or that was heeded.
 type RecordStep struct {
 	Fence Fence
 	Name  string        // 1..128 bytes
 	Value string        // 0..262144 bytes
 	Took  time.Duration // 0..315360000000 ms
+	Turn  string        // over|stopped|begin, or none
 }
 
 func (RecordStep) Function() string { return "ff_record_step" }
 
 func (a RecordStep) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Name, a.Value, millis(a.Took))
+	to = append(to, a.Name, a.Value, millis(a.Took), a.Turn)
 	return to
 }
 
 // RecordStepReply is the answer to [RecordStep].
 type RecordStepReply struct {
+	Stop string
 }
 
 func (x *RecordStepReply) Read(r *Reader) {
 	r.Fixed("recorded")
+	x.Stop = r.Text()
 }
 
 // ReleaseExecution is a call of ff_release_execution, hands unfinished work back (drain). The attempt is kept, no
@@ -351,6 +399,43 @@ func (x *ReplayExecutionReply) Read(r *Reader) {
 	x.Replays = r.Int()
 }
 
+// RewindExecution is a call of ff_rewind_execution, an execution, in any state, goes on again from a recorded step
+// on: that step and all that was recorded at or after it are forgotten, and it is claimable at once, for an attempt
+// of type replay. Who holds it loses it, what it waits for is closed, and children that it waits for are cancelled;
+// no retry is used up. One that has ended is replayed, also a success. With an attempt that is not 0, it is refused
+// unless the execution is in that one, so that of two who saw the same one wins. With an encoding, a message is
+// recorded as the receipt "edit" and the step. The answer says in which attempt it goes on, and which steps are
+// forgotten. A repeated request id changes nothing, and is not told the steps.
+type RewindExecution struct {
+	ID       string
+	Request  string
+	Step     string // 1..128 bytes
+	Attempt  int    // 0..4294967295
+	Encoding string // json|utf8|bytes|
+	Payload  string // 0..65536 bytes
+}
+
+func (RewindExecution) Function() string { return "ff_rewind_execution" }
+
+func (a RewindExecution) Append(to []string) []string {
+	to = append(to, a.ID, a.Request, a.Step, number(a.Attempt), a.Encoding, a.Payload)
+	return to
+}
+
+// RewindExecutionReply is the answer to [RewindExecution].
+type RewindExecutionReply struct {
+	Attempt int
+	Steps   []string
+}
+
+func (x *RewindExecutionReply) Read(r *Reader) {
+	x.Attempt = r.Int()
+	x.Steps = make([]string, r.Count(1))
+	for i := range x.Steps {
+		x.Steps[i] = r.Text()
+	}
+}
+
 // SetDelay is a call of ff_set_delay, an operator changes until when an execution waits that waits for a time: a
 // delayed start, a pause before a retry or a reclaim, a delay of its handler or of a resumption. delay is in ms
 // from now; 0 makes it claimable at once, and is no error for one that is. Others are refused, with their state.
@@ -403,6 +488,40 @@ type SetTagsReply struct {
 
 func (x *SetTagsReply) Read(r *Reader) {
 	x.Count = r.Int()
+}
+
+// StopTurn is a call of ff_stop_turn, somebody asks the run of an execution to end what it says, and to keep what
+// it has. The run hears of it at once if a worker has it; one that waits for people or children goes on, as on the
+// word of an operator, and one that is delayed is claimable at once, but for its first start. Until a step heeds it
+// (ff_record_step), it waits in the record, and a claim tells. One at a time waits: another one is answered with
+// that. Between two turns there is nothing to stop. The answer names the steps of the turn that are recorded so
+// far. The same request is applied once.
+type StopTurn struct {
+	ID      string
+	Request string
+}
+
+func (StopTurn) Function() string { return "ff_stop_turn" }
+
+func (a StopTurn) Append(to []string) []string {
+	to = append(to, a.ID, a.Request)
+	return to
+}
+
+// StopTurnReply is the answer to [StopTurn].
+type StopTurnReply struct {
+	Request string
+	By      string
+	Steps   []string
+}
+
+func (x *StopTurnReply) Read(r *Reader) {
+	x.Request = r.Text()
+	x.By = r.Text()
+	x.Steps = make([]string, r.Count(1))
+	for i := range x.Steps {
+		x.Steps[i] = r.Text()
+	}
 }
 
 // UpdateProgress is a call of ff_update_progress, what the holder says of how far it got. It overwrites: an empty

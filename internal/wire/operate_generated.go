@@ -500,7 +500,8 @@ func (x *AuditIndexReply) Read(r *Reader) {
 // AuditKeys is a call of ff_audit_keys, looks at up to 100 keys that belong to executions or flows, named by area,
 // execution (or flow) and attempt or waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan,
 // with repair 1 it is removed; one whose execution does not know that it has it is noted in the core. The area y
-// has keys of callers (lua/lib/keyed.lua), named by the key instead of an execution.
+// has keys of callers (lua/lib/keyed.lua), named by the key instead of an execution. Frames that forks have, and
+// the references to them (area fk), outlive their execution (lua/lib/base.lua).
 type AuditKeys struct {
 	Repair bool
 	Keys   []AuditKeysKey // 1..100

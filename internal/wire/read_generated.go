@@ -248,10 +248,11 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 // ReadAttemptStream is a call of ff_read_attempt_stream, what is known about the stream of one attempt; the frames
 // themselves are read by plain XRANGE. trimmed is how many of the durable ones are gone, and trimmed_id the last of
 // them. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: ended_at
-// category message. Of one that has not begun they say how the one before it ended. due is until when the execution
-// is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
-// ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is
-// removed. now is when this was so.
+// category message, and who rewound it. Of one that has not begun they say how the one before it ended. due is
+// until when the execution is delayed, epoch that of its last claim. end_at end_category end_message end_by
+// end_source are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is
+// closed, and its reason is removed. now is when this was so. owner is under whose keys the frames of a fork's
+// attempt are, up to last_id and no further; "" = its own.
 type ReadAttemptStream struct {
 	ID      string
 	Attempt int // 1..4294967295
@@ -297,6 +298,8 @@ type ReadAttemptStreamReply struct {
 	EndSource   string
 	Kept        int
 	Now         time.Time
+	By          string
+	Owner       [16]byte // or none
 }
 
 func (x *ReadAttemptStreamReply) Read(r *Reader) {
@@ -331,6 +334,8 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.EndSource = r.Text()
 	x.Kept = r.Int()
 	x.Now = r.Instant()
+	x.By = r.Text()
+	x.Owner = r.UUIDOr0()
 }
 
 // ReadExecution is a call of ff_read_execution, one consistent snapshot of an execution; result and input are read

@@ -203,20 +203,22 @@ func (x *ListTokenKeysReply) Read(r *Reader) {
 // that came first, at most 128 KiB but for the first one, and records that as a durable step, so that every later
 // run is handed the same. name is that of the receipt. If none waits, nothing is recorded and the answer is empty,
 // unless why says what to record: that a wait for one is over, and how, or that the handler only looked. The frames
-// that its run has appended so far count as recorded, too.
+// that its run has appended so far count as recorded, too. Messages begin the next turn of a run that talks, if its
+// turn was over. busy is what becomes, from now on, of messages to this mailbox while it talks (lib/talk.lua).
 type ReceiveMessages struct {
 	Fence   Fence
 	Name    string // 1..125 bytes
 	Mailbox string // 1..96 bytes
 	Max     int    // 1..100
 	Why     string // 0..32 bytes
+	Busy    string // interrupt|refuse, or none
 }
 
 func (ReceiveMessages) Function() string { return "ff_receive_messages" }
 
 func (a ReceiveMessages) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Name, a.Mailbox, number(a.Max), a.Why)
+	to = append(to, a.Name, a.Mailbox, number(a.Max), a.Why, a.Busy)
 	return to
 }
 
@@ -289,7 +291,8 @@ func (x *ResumeExecutionReply) Read(r *Reader) {
 // SendMessage is a call of ff_send_message, a message to a mailbox of an execution that has not ended. It waits
 // there until the handler receives it; one that waits for a message of this mailbox goes on. key is "" or makes a
 // repeat harmless, as the message's id does: the last 1,000 are remembered. The answer says which message of the
-// execution it is, from 1, and how many wait.
+// execution it is, from 1, and how many wait. A run that talks is told at once, if it asked for that, or its
+// mailbox is shut until it has ended.
 type SendMessage struct {
 	ID       string
 	Mailbox  string // 1..96 bytes
@@ -366,7 +369,7 @@ func (x *SetTokenKeysReply) Read(r *Reader) {
 // nothing more of it, or when its own time, within, is over, which meets what the condition wants of it. What came
 // is told whatever ends the suspension. With the part K in the condition it waits for the children that
 // ff_make_children made before, under the same name: when the suspension is over, however, their outcomes are
-// recorded as a step.
+// recorded as a step. events is how many entries its history has now.
 type SuspendExecution struct {
 	Fence      Fence
 	Suspension string
@@ -401,6 +404,7 @@ type SuspendExecutionReply struct {
 	Timeout    time.Time
 	Outcome    string
 	Kid        string // or none
+	Events     int
 	Waitpoints []SuspendExecutionReplyWaitpoint
 }
 
@@ -410,6 +414,7 @@ func (x *SuspendExecutionReply) Read(r *Reader) {
 	x.Timeout = r.Instant()
 	x.Outcome = r.Text()
 	x.Kid = r.Text()
+	x.Events = r.Int()
 	x.Waitpoints = make([]SuspendExecutionReplyWaitpoint, r.Count(4))
 	for i := range x.Waitpoints {
 		x.Waitpoints[i].Read(r)

@@ -90,6 +90,32 @@ function decode.ff_fail_execution(argv)
   return q
 end
 
+function decode.ff_fork_execution(argv)
+  local q = {
+    id = argv[2],
+    fork = argv[3],
+    step = argv[4],
+    other = argv[5] == '1',
+    input = argv[6],
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not args.uuid(q.fork) then
+    return nil, reply.err('invalid_input', 'fork: a UUID in lower case')
+  end
+  if not q.step or #q.step > 128 then
+    return nil, reply.err('invalid_input', 'step: at most 128 bytes')
+  end
+  if not q.other and argv[5] ~= '0' then
+    return nil, reply.err('invalid_input', 'other: 0 or 1')
+  end
+  if not q.input or #q.input > 1048576 then
+    return nil, reply.err('payload_too_large', 'input: at most 1048576 bytes')
+  end
+  return q
+end
+
 function decode.ff_purge_execution(argv)
   local q = {
     id = argv[2],
@@ -109,6 +135,7 @@ function decode.ff_record_step(argv)
     name = argv[7],
     value = argv[8],
     took = args.int(argv[9], 0, 315360000000),
+    turn = argv[10],
   }
   local bad
   q.fence, bad = fence.parse(argv, 2)
@@ -121,6 +148,9 @@ function decode.ff_record_step(argv)
   end
   if not q.took then
     return nil, reply.err('invalid_input', 'took: 0..315360000000 ms')
+  end
+  if q.turn ~= '' and q.turn ~= 'over' and q.turn ~= 'stopped' and q.turn ~= 'begin' then
+    return nil, reply.err('invalid_input', 'turn: over, stopped or begin, or none')
   end
   return q
 end
@@ -155,6 +185,36 @@ function decode.ff_replay_execution(argv)
   return q
 end
 
+function decode.ff_rewind_execution(argv)
+  local q = {
+    id = argv[2],
+    request = argv[3],
+    step = argv[4],
+    attempt = args.int(argv[5], 0, 4294967295),
+    encoding = argv[6],
+    payload = argv[7],
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not args.id(q.request) then
+    return nil, reply.err('invalid_input', 'request: 36 bytes')
+  end
+  if not q.step or #q.step > 128 or #q.step < 1 then
+    return nil, reply.err('invalid_input', 'step: 1..128 bytes')
+  end
+  if not q.attempt then
+    return nil, reply.err('invalid_input', 'attempt: 0..4294967295')
+  end
+  if q.encoding ~= 'json' and q.encoding ~= 'utf8' and q.encoding ~= 'bytes' and q.encoding ~= '' then
+    return nil, reply.err('invalid_input', 'encoding: json, utf8, bytes or ')
+  end
+  if not q.payload or #q.payload > 65536 then
+    return nil, reply.err('payload_too_large', 'payload: at most 65536 bytes')
+  end
+  return q
+end
+
 function decode.ff_set_delay(argv)
   local q = {
     id = argv[2],
@@ -173,6 +233,20 @@ function decode.ff_set_delay(argv)
   end
   if q.reason ~= '' and not args.service(q.reason) then
     return nil, reply.err('invalid_input', 'reason: 1..64 letters, digits, _ . / and -, a letter or digit first, or none')
+  end
+  return q
+end
+
+function decode.ff_stop_turn(argv)
+  local q = {
+    id = argv[2],
+    request = argv[3],
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not args.id(q.request) then
+    return nil, reply.err('invalid_input', 'request: 36 bytes')
   end
   return q
 end

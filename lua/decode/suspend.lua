@@ -56,6 +56,7 @@ function decode.ff_receive_messages(argv)
     mailbox = argv[8],
     max = args.int(argv[9], 1, 100),
     why = argv[10],
+    busy = argv[11],
   }
   local bad
   q.fence, bad = fence.parse(argv, 2)
@@ -71,6 +72,9 @@ function decode.ff_receive_messages(argv)
   end
   if not q.why or #q.why > 32 then
     return nil, reply.err('invalid_input', 'why: at most 32 bytes')
+  end
+  if q.busy ~= '' and q.busy ~= 'interrupt' and q.busy ~= 'refuse' then
+    return nil, reply.err('invalid_input', 'busy: interrupt or refuse, or none')
   end
   return q
 end

@@ -16,7 +16,8 @@ local function ff_delay_execution(ctx, q)
     if slot then return reply.already(string.match(slot, '^%d+')) end
     return answer
   end
-  settle.pause(ctx, c, f.id, at > ctx.now and at or nil, fence.release('d', f.epoch, f.attempt,
+  local put_off = at > ctx.now and not talk.hurries(ctx, f.id) -- who is to heed a stop does it at once
+  settle.pause(ctx, c, f.id, put_off and at or nil, fence.release('d', f.epoch, f.attempt,
     reply.int(at) .. (q.reason ~= '' and ' ' .. q.reason or '')))
   flow.apply(ctx)
   return reply.ok(reply.int(at))

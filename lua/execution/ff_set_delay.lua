@@ -19,22 +19,18 @@ local function ff_set_delay(ctx, q)
     return reply.err('execution_not_eligible', c.state)
   end
 
-  local code, until_ = c.state, '0'
+  local until_ = '0'
   if delay > 0 then
     until_ = reply.int(ctx.now + delay)
     record.set(ctx, id, 'delay_until', until_)
     timers.put(ctx, timers.delayed, ctx.now + delay, id)
   else
-    code = core.promoted[c.state]
-    home.ready(ctx, c, id)
-    record.set(ctx, id, 'state', code)
-    record.clear(ctx, id, 'delay_until')
+    home.promote(ctx, c, id)
   end
   if q.reason == '' then
     history.add(ctx, c, id, 'delay_changed', until_ .. ' ' .. q.request .. ' ' .. trail.by(ctx),
       trail.why(ctx, 1024))
   end
-  if delay == 0 then core.announce(ctx, c, id, code) end
   flow.apply(ctx)
   return reply.ok()
 end

@@ -13,15 +13,15 @@ end
 
 -- drop removes what is stored of the attempts from a number on up to another, at most 200, and returns the first one
 -- that is left.
-local function drop(ctx, id, from, upto)
+local function drop(ctx, c, id, from, upto)
   local r, gone, fields = ctx.r, {}, {}
   local last = math.min(upto, from + most_dropped)
   for attempt = from, last - 1 do
-    local a = reply.int(attempt)
-    local own = purge.attempt(r, id, a)
-    for i = 1, #own do gone[#gone + 1] = own[i] end
-    fields[#fields + 1], fields[#fields + 2], fields[#fields + 3] = a, a .. 'r', a .. 's'
+    local a, n = reply.int(attempt), #fields
+    fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = a, a .. 'r', a .. 's', a .. 'w'
+    fields[n + 5] = a .. 'b'
   end
+  base.let(ctx, c, id, from, last - 1, gone)
   for i = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, i, math.min(i + 499, #gone))) end
   if #fields > 0 then redis.call('HDEL', keys.attempts(r, id), unpack(fields)) end
   return last
@@ -47,7 +47,7 @@ function chain.go(ctx, c, f, input)
   settle.fold(ctx, c, id, 'continued', '', '')
   stream.close(ctx, c, id, 'continued')
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
-  if kept < first then kept = drop(ctx, id, kept, first) end
+  if kept < first then kept = drop(ctx, c, id, kept, first) end
   if c.frames_attempt and tonumber(c.frames_attempt) < kept then record.clear(ctx, id, 'frames_attempt') end
   redis.call('HDEL', keys.attempts(ctx.r, id), 'progress')
   if c.step_bytes then steps.clear(ctx, id) end
@@ -57,7 +57,8 @@ function chain.go(ctx, c, f, input)
   record.set(ctx, id, 'state', 'R1f', 'links', count .. ',' .. begins .. ',' .. reply.int(kept),
     'last_release', fence.release('c', f.epoch, f.attempt, count))
   record.clear(ctx, id, 'retries', 'reclaims', 'failure_category', 'attempt_deadline', 'attempt_left', 'step_bytes',
-    'resume_bytes', 'children_wait')
+    'resume_bytes', 'children_wait', 'rewinds')
+  talk.ended(ctx, c, id)
   put(ctx, c, id, input)
   if c.attempt_deadline then indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id) end
   history.add(ctx, c, id, 'continued', count, c.claimed_at)

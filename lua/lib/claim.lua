@@ -367,7 +367,12 @@ local function describe(ctx, id, c, q, room, out)
   local sequence, kind, input, known, resume = '0', c.attempt_type, '0', '0', '0'
   if c.frames_attempt == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.resumed_epoch and c.resumed_epoch == c.epoch then kind = 'resumed' end
-  if c.links then kind = kind .. '/' .. string.match(c.links, '^%d+') end
+  local takes, stop = core.takes(c), c.stop and talk.pending(c)
+  if c.links or takes > 0 or stop then
+    kind = kind .. '/' .. string.match(c.links or '0', '^%d+')
+    if takes > 0 or stop then kind = kind .. '/' .. reply.int(takes) end
+    if stop then kind = kind .. '/' .. stop end
+  end
   local payload = nil
   if c.input_size then
     local size = tonumber(c.input_size)

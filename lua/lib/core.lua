@@ -11,6 +11,9 @@ function core.attempt(c) return c.attempt or '' end
 -- started is how many attempts there were.
 function core.started(c) return record.started(c) end
 
+-- takes is how often it was replayed or rewound.
+function core.takes(c) return tonumber(c.replays or '0') + tonumber(c.rewinds or '0') end
+
 -- began is when the current or last attempt was claimed for the first time.
 function core.began(c) return c.attempt_began or c.attempt == '1' and c.first_claimed_at or c.claimed_at end
 

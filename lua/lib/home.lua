@@ -90,3 +90,12 @@ function home.ready(ctx, c, id, at)
   home.leave(ctx, c, id)
   if at then timers.put(ctx, timers.delayed, at, id) else indexes.enqueue(ctx, c.route, lane.score(ctx, c), id) end
 end
+
+-- promote makes a delayed execution claimable at once.
+function home.promote(ctx, c, id)
+  local code = core.promoted[c.state]
+  home.ready(ctx, c, id)
+  record.set(ctx, id, 'state', code)
+  record.clear(ctx, id, 'delay_until')
+  core.announce(ctx, c, id, code)
+end

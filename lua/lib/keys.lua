@@ -132,6 +132,8 @@ function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a messag
 function keys.awaiting(r, id) return r .. ':aw:' .. id end
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
+-- hash: attempt -> how many forks have frames of it; fork -> of how many attempts it has some (base)
+function keys.references(r, id) return r .. ':fk:' .. id end
 
 -- One per flow, and per member of a flow.
 function keys.flow(r, id) return r .. ':fw:' .. id end      -- hash: header

@@ -36,12 +36,6 @@ function purge.missing(ctx, id)
   return reply.err('execution_not_found')
 end
 
--- attempt lists what is stored of one attempt.
-function purge.attempt(r, id, a)
-  return { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a),
-    keys.live(r, id, a), keys.summary(r, id, a), keys.runs(r, id, a) }
-end
-
 -- unlink removes many keys, a few hundred at a time.
 local function unlink(list)
   for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
@@ -96,10 +90,7 @@ function purge.run(ctx, c, id, keep)
   local first, attempts = tonumber(c.purged_until or '1') or 1, core.started(c)
   first = math.max(first, record.kept(c))
   local last = math.min(attempts, first + 199)
-  for attempt = first, last do
-    local own = purge.attempt(r, id, reply.int(attempt))
-    for i = 1, #own do gone[#gone + 1] = own[i] end
-  end
+  base.let(ctx, c, id, first, last, gone)
   if last < attempts then
     unlink(gone)
     record.set(ctx, id, 'purged_until', reply.int(last + 1))

@@ -62,7 +62,14 @@ local layout = {
   -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
   'links', 'lk',
   'replaced', 'rd', -- how often another submit under the key that debounces it has replaced what it was submitted with
+  'rewinds', 'rx', -- how often it was rewound before it ended, in this link (rewind)
   'awaited', 'aw', -- 1 = others wait for its end (wait_others)
+  'fork_of', 'fo', -- execution that it was made of, by fork, and the step before which; '' for behind the last
+  'base', 'bs', -- how many of its first attempts are those of the execution that it was made of (base)
+  'forked', 'fr', -- 1 = forks have had frames of it
+  'turn', 'tn', -- of a run that talks: number of the last step before its turn, and over once the turn is (talk)
+  'stop', 'sp', -- the stop that waits to be heeded: its request, by whom and why (talk)
+  'busy', 'bz', -- what becomes of messages while it talks: interrupt or refuse, and the mailbox (talk)
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
 }
 
@@ -79,7 +86,7 @@ local numbers = { attempt_deadline = true, delay_until = true, attempt_left = tr
   purged_until = true, replays = true, suspension_deadline = true, open_waitpoints = true, resume_bytes = true,
   last_signal = true, dropped_attempts = true,
   grant_deadline =
-  true, grant_number = true, grant_epoch = true, replaced = true }
+  true, grant_number = true, grant_epoch = true, replaced = true, rewinds = true, base = true }
 
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
     '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'

@@ -1,8 +1,8 @@
 -- replay: how an ended execution runs again, for the functions that replay.
 local replay = {}
 
--- clear removes what the last run left on the core and beside it.
-local function clear(ctx, c, id, q)
+-- clear removes what the last run left on the core and beside it. q.gone gets the names of the steps that it forgets.
+function replay.clear(ctx, c, id, q)
   local drop = q.steps == 'drop'
   record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'cancel_source',
     'last_release', 'delay_until', 'attempt_deadline', 'attempt_left')
@@ -16,8 +16,11 @@ local function clear(ctx, c, id, q)
     if c.resume_bytes then record.clear(ctx, id, 'resume_bytes') end
   elseif c.step_bytes then
     local from = q.from and steps.order(ctx, id, q.from) or c.had_waits and replay.asked(ctx, id)
-    if from then replay.since(ctx, c, id, from) end
-    if c.step_bytes and (c.had_waits or c.flow) then replay.reopen(ctx, c, id) end
+    if from then
+      talk.back(ctx, c, id, from)
+      replay.since(ctx, c, id, from, q.gone)
+    end
+    if c.step_bytes and core.terminal(c) and (c.had_waits or c.flow) then replay.reopen(ctx, c, id, q.gone) end
   end
   if c.flow or c.children_wait then -- who is asked for again is looked at anew
     redis.call('UNLINK', keys.children(ctx.r, id))
@@ -38,9 +41,47 @@ local function stale(ctx, id, name)
   return false
 end
 
--- forget drops some of the steps.
-local function forget(ctx, c, id, gone)
+-- set says up to which place an attempt is recorded (steps.told); nil: nothing of it is.
+local function set(ctx, c, id, attempt, place)
+  local b = base.of(ctx, c, id, tonumber(attempt))
+  if b then
+    redis.call('HSET', keys.attempts(ctx.r, id), attempt .. 'b',
+      base.measure(ctx, b.owner, attempt, place or { sequence = '0', id = '0-0' }))
+  elseif place then
+    redis.call('HSET', keys.meta(ctx.r, id, attempt), 'r', place.sequence .. ' ' .. place.id)
+  else
+    redis.call('HDEL', keys.meta(ctx.r, id, attempt), 'r')
+  end
+end
+
+-- uncover sets back which frames are recorded, of attempts of which steps are about to be dropped: up to the last one
+-- of a step that stays.
+local function uncover(ctx, c, id, names)
+  local key, last, gone, some = keys.step_log(ctx.r, id), {}, {}, false
+  local told = redis.call('HMGET', key, unpack(names))
+  for i = 1, #names do
+    gone[names[i]] = true
+    local attempt, _, _, place = steps.told(told[i] or nil)
+    if place then last[attempt], some = false, true end
+  end
+  if not some then return end
+  local log = redis.call('HGETALL', key)
+  for i = 1, #log, 2 do
+    local attempt, _, _, place = steps.told(log[i + 1])
+    local before = place and last[attempt]
+    if place and before ~= nil and not gone[log[i]]
+      and (not before or tonumber(place.sequence) > tonumber(before.sequence)) then
+      last[attempt] = place
+    end
+  end
+  for attempt, place in pairs(last) do set(ctx, c, id, attempt, place or nil) end
+end
+
+-- forget drops some of the steps, and adds their names to what was told, if it is given.
+local function forget(ctx, c, id, gone, told)
   if #gone == 0 then return end
+  for i = 1, told and #gone or 0 do told[#told + 1] = gone[i] end
+  uncover(ctx, c, id, gone)
   local bytes = tonumber(c.step_bytes) - steps.drop(ctx, id, gone)
   if steps.count(ctx, id) == 0 then
     record.clear(ctx, id, 'step_bytes')
@@ -52,7 +93,7 @@ local function forget(ctx, c, id, gone)
 end
 
 -- reopen forgets the steps that the next run cannot use, and what ended a wait for children that is forgotten.
-function replay.reopen(ctx, c, id)
+function replay.reopen(ctx, c, id, told)
   local all, gone, had = steps.names(ctx, id), {}, {}
   for i = 1, #all do had[all[i]] = true end
   for i = 1, #all do
@@ -65,12 +106,12 @@ function replay.reopen(ctx, c, id)
       end
     end
   end
-  forget(ctx, c, id, gone)
+  forget(ctx, c, id, gone, told)
 end
 
 -- since forgets the steps that were recorded from a number on, and what a wait was answered that began behind it.
-function replay.since(ctx, c, id, from)
-  forget(ctx, c, id, steps.since(ctx, id, from))
+function replay.since(ctx, c, id, from, told)
+  forget(ctx, c, id, steps.since(ctx, id, from), told)
   if c.resume_bytes and tonumber(suspension.read(ctx, id).after or '0') >= from then
     record.clear(ctx, id, 'resume_bytes')
   end
@@ -194,7 +235,7 @@ function replay.run(ctx, c, id, q)
   local told = { c.state, c.ended_at or '', c.failure_category or '', q.from and 'from' or q.steps,
     trail.why(ctx, 1024) }
   history.add(ctx, c, id, 'replayed', trail.by(ctx), table.concat(told, ' '))
-  clear(ctx, c, id, q)
+  replay.clear(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   redis.call('HINCRBY', ctx.r, 'tally:again', '1') -- it ended once more than what is kept and what was purged tell

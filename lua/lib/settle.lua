@@ -38,6 +38,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
     record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline',
       'grant_session', 'grant_number')
   end
+  talk.ended(ctx, c, id)
   home.leave(ctx, c, id)
   if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then
     indexes.alarm(ctx, nil, id)
@@ -64,6 +65,7 @@ function settle.complete(ctx, c, id, result)
     end
   end
   if c.attempt_deadline then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
+  talk.ended(ctx, c, id)
   if c.deadline or c.attempt_deadline then indexes.alarm(ctx, nil, id) end
   if c.frames_attempt == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
@@ -140,6 +142,7 @@ function settle.fail(ctx, c, id, f)
     return 'failed', ''
   end
   local at = ctx.now + (f.after or policy.pause(p, id, k))
+  if at > ctx.now and talk.hurries(ctx, id) then at = ctx.now end -- it is to heed a stop
   local code = at > ctx.now and 'R2b' or 'R1t'
   if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, reply.int(at)) end
   local fields = { 'state', code, 'retries', reply.int(k + 1), 'failure_category', f.category }

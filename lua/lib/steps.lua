@@ -1,6 +1,7 @@
 -- steps: the durable steps of an execution. Their values are one hash, which claims bring along. What people are told
--- of each is another hash, the log, which no claim reads: name -> "attempt recorded took order", times in ms. Both
--- have the same names. Steps are numbered in the order in which they are recorded; the answer of a wait, which is
+-- of each is another hash, the log, which no claim reads: name -> "attempt recorded took order", times in ms, and if
+-- its run had frames, the place of the last one then (stream.recorded), up to which the step covers them. Both have
+-- the same names. Steps are numbered in the order in which they are recorded; the answer of a wait, which is
 -- recorded later, has the number of the last step before the wait. A step that records a waitpoint is in neither hash
 -- but a part of the waitpoint, as long as that is remembered: lib/waitpoint.lua makes name, value and log of it.
 local steps = {}
@@ -24,18 +25,30 @@ function steps.next(ctx, c, id)
   return order
 end
 
--- put stores a step: the attempt that it belongs to, when it was recorded, how long it took, and its number, the next
--- one unless it is given.
-function steps.put(ctx, c, id, name, value, attempt, at, took, order)
-  order = order or steps.next(ctx, c, id)
+-- put stores a step: the attempt that it belongs to, when it was recorded, how long it took, its number, the next one
+-- unless it is given, and the place of the last frame that it covers, if there is one (stream.recorded).
+function steps.put(ctx, c, id, name, value, attempt, at, took, order, place)
+  local log = attempt .. ' ' .. at .. ' ' .. took .. ' ' .. (order or steps.next(ctx, c, id))
   redis.call('HSET', keys.steps(ctx.r, id), name, value)
-  redis.call('HSET', keys.step_log(ctx.r, id), name, attempt .. ' ' .. at .. ' ' .. took .. ' ' .. order)
+  redis.call('HSET', keys.step_log(ctx.r, id), name, place and log .. ' ' .. place or log)
+end
+
+-- told takes apart what the log says of a step: attempt, when it was recorded, its number, and the place of the last
+-- frame that it covers, nil if it covers none.
+function steps.told(text)
+  local attempt, at, order, behind = string.match(text or '', '^(%d+) (%d+) %d+ (%d+)()')
+  if not attempt then return nil end
+  local sequence, id, more = string.match(text, '^ (%d+) (%d+%-%d+)(.*)$', behind)
+  if not sequence then return attempt, at, tonumber(order) end
+  local durables, deltas, runs = string.match(more, '^ (%d+) (%d+) (%d+)$')
+  return attempt, at, tonumber(order), { sequence = sequence, id = id, durables = durables or sequence,
+    deltas = deltas or '0', runs = runs or '1' }
 end
 
 -- order is the number of a step, nil if it is not recorded.
 function steps.order(ctx, id, name)
-  local text = redis.call('HGET', keys.step_log(ctx.r, id), name)
-  return tonumber((string.match(text or '', ' (%d+)$')))
+  local _, _, order = steps.told(redis.call('HGET', keys.step_log(ctx.r, id), name) or nil)
+  return order
 end
 
 -- of returns all steps, as names and values.
@@ -97,15 +110,31 @@ function steps.full(ctx, id, others)
   return n >= most or n >= most - waitpoint.most and steps.count(ctx, id) + (others or 0) >= most
 end
 
--- since lists the steps that were recorded from a number on.
+-- since lists the steps that were recorded from a number on, in their order.
 function steps.since(ctx, id, from)
-  local log, out = redis.call('HGETALL', keys.step_log(ctx.r, id)), {}
-  for i = 1, #log, 2 do
-    if tonumber((string.match(log[i + 1], ' (%d+)$'))) >= from then out[#out + 1] = log[i] end
+  local log, found, out = redis.call('HGETALL', keys.step_log(ctx.r, id)), {}, {}
+  local function add(name, order)
+    if order >= from then found[#found + 1] = { name = name, order = order } end
   end
-  kept(ctx, id, function(name, _, _, order)
-    if order >= from then out[#out + 1] = name end
+  for i = 1, #log, 2 do
+    local _, _, order = steps.told(log[i + 1])
+    add(log[i], order)
+  end
+  kept(ctx, id, function(name, _, _, order) add(name, order) end)
+  table.sort(found, function(a, b)
+    if a.order ~= b.order then return a.order < b.order end
+    return a.name < b.name
   end)
+  for i = 1, #found do out[i] = found[i].name end
+  return out
+end
+
+-- named lists those of them that a handler named, and not the library.
+function steps.named(ctx, id, from)
+  local all, out = steps.since(ctx, id, from), {}
+  for i = 1, #all do
+    if string.byte(all[i], 1) ~= 31 then out[#out + 1] = all[i] end
+  end
   return out
 end
 

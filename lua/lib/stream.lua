@@ -34,12 +34,18 @@ function stream.again(ctx, c, f)
 end
 
 -- recorded notes that a step of this fence was recorded: the frames of its run until now are not repeated. A run that
--- has appended nothing leaves the frames of an earlier one as they are.
+-- has appended nothing leaves the frames of an earlier one as they are. It returns the place of the last one, nil if
+-- its run has appended nothing: sequence and id, and if there are frames of other modes or several runs, how many
+-- durable ones, deltas and runs there are up to it.
 function stream.recorded(ctx, c, f)
-  if c.frames_attempt ~= f.attempt then return end
+  if c.frames_attempt ~= f.attempt then return nil end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local v = redis.call('HMGET', meta, 'e', 'q', 'i')
-  if v[1] == f.epoch and v[2] and v[3] then redis.call('HSET', meta, 'r', v[2] .. ' ' .. v[3]) end
+  local v = redis.call('HMGET', meta, 'e', 'q', 'i', 'c', 'v', 'n')
+  if v[1] ~= f.epoch or not v[2] or not v[3] then return nil end
+  local place = v[2] .. ' ' .. v[3]
+  redis.call('HSET', meta, 'r', place)
+  if v[4] == v[2] and not v[6] then return place end
+  return place .. ' ' .. (v[4] or '0') .. ' ' .. (v[5] or '0') .. ' ' .. (v[6] or '1')
 end
 
 -- finish closes the stream of an attempt that has one; the first close wins. The event that every

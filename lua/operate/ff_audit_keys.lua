@@ -1,7 +1,8 @@
 -- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and
 -- attempt or waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is
 -- removed; one whose execution does not know that it has it is noted in the core. The area y has keys of callers
--- (lua/lib/keyed.lua), named by the key instead of an execution.
+-- (lua/lib/keyed.lua), named by the key instead of an execution. Frames that forks have, and the references to them
+-- (area fk), outlive their execution (lua/lib/base.lua).
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
 -- Args:    protocol repair:flag keys:rows(1..100) {area:text id:id of:bytes(36)}
@@ -13,7 +14,7 @@ local ff_keys = {}
 ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step_log, a = keys.attempts,
   e = keys.history, u = keys.waits, us = keys.satisfied, um = keys.matched, mb = keys.messages, mk = keys.marks,
   aw = keys.awaiting, m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
-  fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed }
+  fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed, fk = keys.references }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live,
   fs = keys.summary, fe = keys.runs, g = keys.signals, gd = keys.delivered }
 
@@ -46,8 +47,36 @@ function ff_keys.keyed(ctx, name)
   if audit.note(ctx, 'orphan', 'y', name, 'its execution is gone') then redis.call('UNLINK', key) end
 end
 
+-- logs are the areas of frames.
+ff_keys.logs = { f = true, fm = true, fd = true, fl = true, fs = true, fe = true }
+
+-- referred tells whether a fork has frames of an attempt.
+function ff_keys.referred(ctx, id, of) return redis.call('HEXISTS', keys.references(ctx.r, id), of) == 1 end
+
+-- references: every fork that has frames of an execution is there. Without any, nothing refers to these frames.
+function ff_keys.references(ctx, id)
+  local key, left, gone, lost = keys.references(ctx.r, id), 0, {}, {}
+  local v = redis.call('HGETALL', key)
+  for i = 1, #v, 2 do
+    if #v[i] == 36 and core.read(ctx, v[i]).base then
+      left = left + 1
+    elseif #v[i] == 36 then
+      lost[#lost + 1] = v[i]
+    elseif string.find(v[i + 1], ' x', 1, true) then
+      base.frames(ctx.r, id, v[i], gone)
+    end
+  end
+  if #v == 0 or #lost == 0 and left > 0 then return end
+  if not audit.note(ctx, 'orphan', 'fk', id, 'forks that had its frames are gone') then return end
+  if #lost > 0 then redis.call('HDEL', key, unpack(lost)) end
+  if left > 0 then return end
+  gone[#gone + 1] = key
+  for i = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, i, math.min(i + 499, #gone))) end
+end
+
 function ff_keys.look(ctx, area, id, of)
   if area == 'y' then return ff_keys.keyed(ctx, id) end
+  if area == 'fk' then return ff_keys.references(ctx, id) end
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
   local waitpoint_gone = (area == 'g' or area == 'gd') and not wait_record.of(ctx, id).points[of]
   local flag = ff_keys.flags[area]
@@ -56,6 +85,7 @@ function ff_keys.look(ctx, area, id, of)
   -- it belongs to what was set aside
   if not known and redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end
   if known and not waitpoint_gone and not flag or redis.call('EXISTS', key) == 0 then return end
+  if not known and ff_keys.logs[area] and ff_keys.referred(ctx, id, of) then return end
   local member = of == '' and id or id .. ':' .. of
   if not known or waitpoint_gone then
     local gone = known and 'waitpoint' or ff_keys.flows[area] and 'flow' or 'execution'

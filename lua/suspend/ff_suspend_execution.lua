@@ -5,14 +5,14 @@
 -- asks something of its own: it closes when the condition wants nothing more of it, or when its own time, within, is
 -- over, which meets what the condition wants of it. What came is told whatever ends the suspension. With the part K in
 -- the condition it waits for the children that ff_make_children made before, under the same name: when the suspension
--- is over, however, their outcomes are recorded as a step.
+-- is over, however, their outcomes are recorded as a step. events is how many entries its history has now.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution
 -- Args:    protocol fence suspension:uuid request:bytes(256) name:line(128) reason:enum(suspension.codes)
 --          timeout:ms(1..315360000000)? behaviour:enum(suspension.behaviours) delay:ms(0..2592000000) condition:text
 --          question:object(98304)? several:flag waitpoints:rows(0..16) {waitpoint:id key:line(1..256) mode:f|p
 --          kid:kid? digest:hex(0..64) nonce:hex(0..32) within:ms(1..315360000000)?}
--- Replies: OK what:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? waitpoints:rows
+-- Replies: OK what:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? events:n waitpoints:rows
 --          {waitpoint:uuid key:text kid:kid? nonce:hex(0..32)}; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending
 --          waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded
@@ -71,7 +71,8 @@ end
 function ff_suspend.answer(ctx, make, id, u, what, known)
   local list, outcome = suspension.list(u), ''
   if what == 'satisfied' then outcome = suspension.outcome(ctx, id, u) end
-  local out = make(what, u.id, u.timeout_at or '0', outcome, token.current(ctx) or '', reply.int(#list))
+  local events = reply.int(redis.call('LLEN', keys.history(ctx.r, id)))
+  local out = make(what, u.id, u.timeout_at or '0', outcome, token.current(ctx) or '', events, reply.int(#list))
   for i = 1, #list do
     local w = known[list[i]] or waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = list[i], w.key, w.kid, w.nonce
@@ -211,6 +212,7 @@ local function ff_suspend_execution(ctx, q)
   home.leave(ctx, c, f.id)
   redis.call('ZADD', keys.parked(ctx.r), ctx.t, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
+  talk.parked(ctx, f.id, q.condition)
   flow.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)
 end

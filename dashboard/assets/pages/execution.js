@@ -18,6 +18,27 @@ function saidBy(m, shown) {
   return [...(text && !(shown && m.role === "assistant") ? [`${who}: ${text}`] : []), ...(m.calls ?? []).map(c => `calls ${c.name} ${JSON.stringify(c.arguments)}`)]
 }
 
+const turnActs = { stop: "The answer was stopped", interrupt: "The answer was interrupted by a message" }
+
+// turnOf is what became of an agent's turn, in a line, null for anything else.
+function turnOf(f) {
+  if (f.type !== "turn" || typeof f.value?.act !== "string") return null
+  const v = f.value, list = (what, of) => of?.length ? ` ${what}: ${of.map(String).join(", ")}.` : ""
+  const tokens = v.tokens ? ` ${plural(v.tokens, "token")} paid${v.estimated ? ", by estimate" : ""}.` : ""
+  return `${turnActs[v.act] ?? v.act}${v.by ? ` by ${v.by}` : ""}${v.reason ? `: ${v.reason}` : ""}.${tokens}${list("Done", v.done)}${list("Not made", v.not_made)}`
+}
+
+// summaryOf says that an agent's model sees a summary in the place of the beginning, null for any other frame.
+const summaryOf = f => f.type === "summary" && Number.isInteger(f.value?.messages) ? `For its model a summary takes the place of the first ${plural(f.value.messages, "message")} (about ${number(f.value.before)} tokens, now ${number(f.value.after)}): ${f.value.text ?? ""}` : null
+
+// nearly lists the limits of which four fifths are used. A history forgets its oldest entry once it is full.
+function nearly(x, steps, history) {
+  const size = steps.reduce((sum, s) => sum + (s.bytes || 0), 0)
+  const events = history.filter(e => !["created", "claimed", "attempt_ended", "ended"].includes(e.kind)).length
+  return [[x.steps, 1000, `steps ${number(x.steps)} of 1,000`], [size, 8 << 20, `bytes of steps ${bytes(size)} of 8 MiB`], [events, 1000, `history ${number(Math.min(events, 1000))} of 1,000`]]
+    .filter(([used, most]) => used >= most * .8).map(([, , text]) => text)
+}
+
 // Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
 function Output({ id, onMoved }) {
   const log = useRef(null), stick = useRef(true)
@@ -55,8 +76,8 @@ function Output({ id, onMoved }) {
       if (name === "attempt") { if (d.attempt_type !== "initial") note(d.attempt_type === "continue" ? `Attempt ${at} begins, with another input` : `Attempt ${at} begins (${d.attempt_type})${d.reused?.length ? ", what earlier attempts recorded stays" : ""}`, "mark") }
       else if (name === "frame") {
         live.frames++
-        const f = d.frame, lines = f.type === "message" && saidBy(f.value, spoke[child])
-        spoke[child] = f.type === "token"
+        const f = d.frame, told = turnOf(f) ?? summaryOf(f), lines = told ? [told] : f.type === "message" && saidBy(f.value, spoke[child])
+        if (!told) spoke[child] = f.type === "token"
         if (lines) lines.forEach(line => queue.push([visible(line), "note mark"]))
         else queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
         if (!lines && f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
@@ -96,7 +117,27 @@ function Steps({ id, steps }) {
     ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
 }
 
-function actions(x, reload) {
+// whatIsGone says of an act which steps stay behind or are forgotten.
+const whatIsGone = names => names?.length ? ` ${plural(names.length, "step")}: ${names.slice(0, 5).map(visible).join(", ")}${names.length > 5 ? " …" : ""}.` : ""
+
+// turnActions are those of people who changed their minds: each goes on from a recorded step.
+function turnActions(x, steps, reload) {
+  const path = `executions/${x.id}`, end = isEnded(x.state)
+  const names = steps.filter(s => s.kind === "step" && s.state !== "failed").map(s => s.name)
+  const latest = names.filter(n => /(^| )model \d+$/.test(n)).pop() ?? names.at(-1) ?? ""
+  const step = hint => ({ name: "step", label: "From the step", kind: "choice", required: true, value: latest, options: names.map(n => [n, visible(n)]), hint })
+  return [
+    !end && may("stop") && { label: "Stop the answer…", run: () => act({ title: "Stop the answer", text: `An agent ends what it says where it is, and its run goes on. A call that runs ends by itself; those that have not begun are not made. Tokens stay paid. Other handlers do not hear it.`, action: "Stop it",
+      run: v => post(`${path}:stop`, { reason: v.reason }), done: v => v.already ? "Somebody had stopped it already." : `Stopped.${v.steps?.length ? " Done in this turn:" + whatIsGone(v.steps) : ""}`, then: reload }) },
+    names.length > 0 && may("rewind") && { label: "Go on from a step…", danger: true, run: () => act({ title: "Go on from a step", text: "The step is forgotten, and so is what was recorded after it. The handler does it again, in a new attempt. What was paid stays paid, and effects that are done stay done. Children that run are cancelled.", action: "Go on from there", danger: true,
+      fields: [step("An agent's answers are “model 1”, “model 2” and so on."), { name: "message", label: "What the user says instead", kind: "area", hint: "Only before an answer of an agent; empty to keep what was said" }],
+      run: v => post(`${path}:rewind`, { step: v.step, attempt: x.attempts, message: v.message || undefined, reason: v.reason }), done: v => `It goes on from there, in attempt ${v.attempt}. Forgotten:${whatIsGone(v.dropped)}`, then: reload }) },
+    names.length > 0 && may("fork") && { label: "Fork…", run: () => act({ title: "Fork", text: "Another execution begins with what was recorded before the step, and goes on from there by itself. Nothing of it is done or paid again. This one goes on as it is.", action: "Fork",
+      fields: [step()], run: v => post(`${path}:fork`, { step: v.step, reason: v.reason }), done: "Forked. This is the new one.", then: v => go(["executions", v.id]) }) },
+  ]
+}
+
+function actions(x, steps, reload) {
   const path = `executions/${x.id}`
   const end = isEnded(x.state)
   const say = what => `This is ${x.kind} ${shortID(x.id)}. ${what}`
@@ -104,6 +145,7 @@ function actions(x, reload) {
   const held = isHeld(x)
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
+    ...turnActions(x, steps, reload),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
       fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
     x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume", reason: "required",
@@ -141,7 +183,7 @@ export default function Execution({ id }) {
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
       x.state === "suspended" ? get(path + "/wait", {}, signal).catch(missing) : null])
     const family = !x.flow && may("getFlow") && (history.items.some(e => e.kind === "suspended" && e.detail === "waiting_for_children") || steps?.items.some(s => s.kind === "children")) && !!await get("flows/" + id, {}, signal).catch(missing)
-    return { x, history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
+    return { x, full: nearly(x, steps?.items ?? [], history.items), history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
   }
   const page = useLoad(load, [id])
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
@@ -153,8 +195,8 @@ export default function Execution({ id }) {
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
     return html`<div><h1>Execution</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such execution"}><p class="mono">${visible(id)}</p><p>${visible(page.error.message)}</p><p><a href="#/executions">All executions</a></p><//></div>`
   }
-  return html`<${Loaded} of=${page}>${({ x, history, why, steps, messages, ask, family }) => {
-    const all = actions(x, page.reload).filter(Boolean)
+  return html`<${Loaded} of=${page}>${({ x, full, history, why, steps, messages, ask, family }) => {
+    const all = actions(x, steps, page.reload).filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
@@ -172,8 +214,8 @@ export default function Execution({ id }) {
         <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["Lane", x.lane], ["Priority", x.priority], ["Attempts", `${number(x.attempts)}${x.retries ? `, ${plural(x.retries, "retry", "retries")} of ${x.max_retries}` : ""}`],
           ["Lost leases", x.reclaims || ""], ["Replays", x.replays || ""], ["Continued", x.continues ? `${plural(x.continues, "time")}, with another input` : ""], ["Worker", x.worker && html`<a href=${to(["executions"], { held_by: x.worker, state: "active" })}>${x.worker}</a>`], ["Lease until", x.lease_expires_at && x.state === "active" && html`<${Time} at=${x.lease_expires_at} />`],
           ["Created", html`<${Time} at=${x.created_at} />`], ["By", x.creator], ["Started", x.started_at && html`<${Time} at=${x.started_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`], ["Delayed until", x.state === "delayed" && html`<${Time} at=${x.delay_until} />`], ["Deadline", x.deadline_at && html`<${Time} at=${x.deadline_at} />`],
-          ["Progress", x.progress && html`${x.progress.percent !== undefined ? html`<progress max="100" value=${x.progress.percent} aria-label="Progress"></progress> ${x.progress.percent} % ` : ""}${visible(x.progress.message || "")}`],
-          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Children", family && html`<a href=${to(["flows", x.id])}>the flow of its children</a>`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
+          ["Nearly full", full.length > 0 && full.map(text => html`<${Chip} key=${text} kind="warn">${text}<//> `)], ["Progress", x.progress && html`${x.progress.percent !== undefined ? html`<progress max="100" value=${x.progress.percent} aria-label="Progress"></progress> ${x.progress.percent} % ` : ""}${visible(x.progress.message || "")}`],
+          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Fork of", x.fork_of && html`<a href=${to(["executions", x.fork_of.id])}>${shortID(x.fork_of.id)}</a>${x.fork_of.step ? `, from ${visible(x.fork_of.step)}` : ""}`], ["Children", family && html`<a href=${to(["flows", x.id])}>the flow of its children</a>`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
         ${steps.length > 0 && html`<${Section} id="steps" title="Steps" note=${plural(steps.length, "step")}><${Steps} id=${id} steps=${steps} /><//>`}
         <${Section} id="history" title="History" note=${plural(history.length, "event")}><ol class="history">${history.map((e, i) => html`<li key=${i}><${Time} at=${e.at} /><p>${sayEvent(e)}</p></li>`)}</ol><//>
       </div></div></div>`
@@ -187,7 +229,7 @@ export function sayEvent(e) {
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt}: ${visible(sayEnd(e.detail))}`,
     ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt} continued with another input`, delayed: "Put aside by its handler", released: "Given back by its worker", revoked: "Taken from its worker",
-    cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
+    cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", stopped: "The answer was stopped", rewound: html`Goes on from ${visible(e.detail || "an earlier step")}`, forked: html`Forked ${visible(e.detail || "")}`, suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
     resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))}${e.reason && e.reason !== "signal" ? html` <b>${visible(e.reason)}</b>` : ""})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
   }[e.kind] ?? visible(e.kind.replaceAll("_", " "))
