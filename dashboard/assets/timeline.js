@@ -28,7 +28,7 @@ export function spans(x, history, now) {
         if (e.detail === "continued") break // said above
         const [how] = (e.detail || "").split(" ")
         const lost = how === "interrupted_reclaimed"
-        stop(at, lost ? "lost" : how === "ended_success" ? "good" : "bad", `${sayEnd(e.detail)}${why}`)
+        stop(at, lost ? "lost" : how === "ended_success" ? "good" : how === "rewound" || how === "forked" ? "pause" : "bad", `${sayEnd(e.detail)}${why}`)
         const pause = !lost && x.state === "delayed" && e.attempt === x.attempts
         start(at, pause ? "delayed" : "waiting", pause ? "pause before the next attempt" : lost ? "waited for another worker" : "waited for the next attempt")
         break
@@ -100,8 +100,8 @@ export function Timeline({ x, history, steps }) {
         text=${`${p.name}: ${p.started_at ? span(Date.parse(p.ended_at) - Date.parse(p.started_at)) : ""} ${p.error || p.state}`} /></div></td></tr>`)
     }
     const receipts = steps.filter(p => p.attempt === a && p.kind === "messages" && p.ended_at)
-    for (const box of new Set(receipts.map(p => mailboxOf(p.name)))) {
-      rows.push(html`<tr key=${"m" + box + a} class="step"><th scope="row" title=${visible(`messages of ${box}`)}>✉ ${visible(box)}</th><td><div class="lane">${receipts.filter(p => mailboxOf(p.name) === box).map(p => html`<${Bar} key=${p.name} place=${place} from=${Date.parse(p.ended_at)} to=${Date.parse(p.ended_at)} kind="step"
+    for (const box of new Set(receipts.map(p => mailboxOf(p.name) || p.name))) {
+      rows.push(html`<tr key=${"m" + box + a} class="step"><th scope="row" title=${visible(`messages of ${box}`)}>✉ ${visible(box)}</th><td><div class="lane">${receipts.filter(p => (mailboxOf(p.name) || p.name) === box).map(p => html`<${Bar} key=${p.name} place=${place} from=${Date.parse(p.ended_at)} to=${Date.parse(p.ended_at)} kind="step"
         text=${`received from ${box}, ${instant(p.ended_at)}`} />`)}</div></td></tr>`)
     }
   }

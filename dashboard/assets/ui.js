@@ -106,7 +106,7 @@ export function Chip({ kind = "", children, title }) {
 
 const ends = {
   ended_success: "succeeded", ended_failure: "failed", ended_cancelled: "cancelled", ended_expired: "expired", "interrupted_reclaimed lease_expired": "its worker was lost",
-  "interrupted_reclaimed lease_revoked": "taken from its worker",
+  "interrupted_reclaimed lease_revoked": "taken from its worker", rewound: "left for an earlier step", forked: "the fork goes on behind it",
 }
 const causes = { handler_error: "", attempt_timeout: "it took too long", suspension_timeout: "nobody answered in time" }
 

@@ -85,7 +85,9 @@ function Output({ id, onMoved }) {
       else if (name === "resumed") note(`It goes on${d.resumed?.reason ? ` (${d.resumed.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
       else if (name === "suspended") note(d.suspension?.reason === "waiting_for_children" ? "It waits for its children" : mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
-      else if (name === "attempt_end") { if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
+      else if (name === "attempt_end") { if (d.reason === "forked") note("Up to here it is the output of what it was forked from", "mark")
+        else if (d.reason === "rewound") note(`It goes on from an earlier step${d.by ? `, says ${visible(d.by)}` : ""}${d.message ? `: ${visible(d.message)}` : ""}. What it said since then does not count`, "mark")
+        else if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
       else if (name === "end") { live.ended ||= !child; note(`It has ended: ${stateWord(d.state)}`, "mark") }
       else if (name === "problem") note(d.detail || "The stream ended.", "warn")
@@ -112,7 +114,7 @@ function Steps({ id, steps }) {
   }
   return html`<div><${Failure} error=${error} /><ul class="plain steps">${steps.map(s => html`<li key=${s.name + s.state + s.attempt}>
     <span class=${"state s-" + (s.state === "failed" ? "failed" : "completed")}><span aria-hidden="true">${s.state === "failed" ? "✕" : "✓"}</span> ${s.state}</span> <b>${visible(mailboxOf(s.name) || s.name)}</b>
-    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`}${s.kind === "messages" && html` <span class="dim">receipt ${s.name.slice(s.name.indexOf("·") + 1)}</span>`} <span class="dim">attempt ${s.attempt}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at && s.kind !== "messages" ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
+    ${s.kind !== "step" && html` <${Chip}>${s.kind}<//>`}${s.kind === "messages" && s.name.includes("·") && html` <span class="dim">receipt ${s.name.slice(s.name.indexOf("·") + 1)}</span>`} <span class="dim">attempt ${s.attempt}${s.ended_at ? html`, <${Time} at=${s.ended_at} />` : ""}${s.started_at && s.ended_at && s.kind !== "messages" ? `, took ${span(Date.parse(s.ended_at) - Date.parse(s.started_at))}` : ""}${s.bytes ? `, ${bytes(s.bytes)}` : ""}</span>
     ${s.state !== "failed" && s.kind === "step" && !shown[s.name] && html` <button type="button" class="quiet small" onClick=${() => show(s)} aria-label=${`Show the value of ${s.name}`}>Value</button>`}
     ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
 }
@@ -222,6 +224,12 @@ export default function Execution({ id }) {
   }}<//>`
 }
 
+// sayFork says of a fork's history whose fork it is, and of the other one's which fork was made.
+function sayFork(detail) {
+  const [way, id = "", ...step] = (detail || "").split(" ")
+  return html`${way === "<" ? "Forked from" : "Fork made:"} <a class="mono" href=${to(["executions", id])}>${shortID(id)}</a>${step.length ? `, up to before ${visible(step.join(" "))}` : ""}`
+}
+
 // sayEvent is an event of the history in words.
 export function sayEvent(e) {
   const who = e.by ? html` by <b>${visible(e.by)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
@@ -229,7 +237,7 @@ export function sayEvent(e) {
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt}: ${visible(sayEnd(e.detail))}`,
     ended: html`Ended${e.detail ? `: ${visible(e.detail.replaceAll("_", " "))}` : ""}`, continued: html`Attempt ${e.attempt} continued with another input`, delayed: "Put aside by its handler", released: "Given back by its worker", revoked: "Taken from its worker",
-    cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", stopped: "The answer was stopped", rewound: html`Goes on from ${visible(e.detail || "an earlier step")}`, forked: html`Forked ${visible(e.detail || "")}`, suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
+    cancelled: "Cancelled", expired: "Expired", priority: html`Priority changed ${visible(e.detail || "")}`, replayed: "Replayed", stopped: "The answer was stopped", rewound: html`Goes on from ${visible(e.detail || "an earlier step")}`, forked: sayFork(e.detail), suspended: html`Suspended (${visible((e.detail || "").replaceAll("_", " "))})`,
     resumed: html`Resumed (${visible((e.detail || "").replaceAll("_", " "))}${e.reason && e.reason !== "signal" ? html` <b>${visible(e.reason)}</b>` : ""})`, escalated: "Escalated to an operator", suspension_timeout: html`The wait timed out: ${visible((e.detail || "").replaceAll("_", " "))}`, skipped: "Skipped", held: "Held", unheld: "Let go on",
     delay_changed: "Delay changed", tagged: html`Tags changed ${visible(e.detail || "")}`, token_reissued: html`Token made anew for ${visible(e.detail || "")}`,
   }[e.kind] ?? visible(e.kind.replaceAll("_", " "))
