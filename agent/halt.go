@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -114,18 +115,34 @@ func (r *run) partial(said []Part, why error, u Usage, req Request) Response {
 }
 
 // spoken puts the deltas of an answer together.
-type spoken []Part
+type spoken struct {
+	before []Part
+	typ    PartType // of the last part
+	last   strings.Builder
+}
 
-func (p *spoken) add(d Delta) {
-	for typ, text := range map[PartType]string{PartReasoning: d.Reasoning, PartText: d.Text} {
-		switch last := len(*p) - 1; {
-		case text == "":
-		case last >= 0 && (*p)[last].Type == typ:
-			(*p)[last].Text += text
-		default:
-			*p = append(*p, Part{Type: typ, Text: text})
-		}
+func (s *spoken) add(d Delta) {
+	s.say(PartReasoning, d.Reasoning)
+	s.say(PartText, d.Text)
+}
+
+func (s *spoken) say(typ PartType, text string) {
+	if text == "" {
+		return
 	}
+	if typ != s.typ {
+		s.before = s.parts()
+		s.last.Reset()
+		s.typ = typ
+	}
+	s.last.WriteString(text)
+}
+
+func (s *spoken) parts() []Part {
+	if s.last.Len() == 0 {
+		return s.before
+	}
+	return append(s.before, Part{Type: s.typ, Text: s.last.String()})
 }
 
 // turnEvent is the payload, as JSON, of a frame of type [FrameTurn]: an answer was broken off, or what should have

@@ -227,7 +227,7 @@ func (r *run) generate(ctx context.Context, req Request) (response Response, err
 		return r.pieces(ctx, FrameToken, d.Text)
 	})
 	if why := broken(inner); why != nil && err != nil && ctx.Err() == nil {
-		response, err = r.partial(said, why, response.Usage, req), nil
+		response, err = r.partial(said.parts(), why, response.Usage, req), nil
 	}
 	return response, err
 }
