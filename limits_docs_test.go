@@ -47,9 +47,10 @@ func TestLimitsDocs(t *testing.T) {
 		"pause between retries":                     fmt.Sprintf("%d days", int(limits.MaxBackoff/day)),
 		"lease time": fmt.Sprintf("%.0f s to %.0f h", limits.MinLeaseTTL.Seconds(),
 			limits.MaxLeaseTTL.Hours()),
-		"steps of an execution":               fmt.Sprint(limits.MaxSteps),
-		"value of a step":                     bytes(limits.MaxStepBytes),
-		"values of all steps of an execution": bytes(limits.MaxStepTotal),
+		"rewinds of an execution before it ends":                           "1000", // lua/lib/rewind.lua
+		"steps of an execution":                                            fmt.Sprint(limits.MaxSteps),
+		"value of a step":                                                  bytes(limits.MaxStepBytes),
+		"values of all steps of an execution":                              bytes(limits.MaxStepTotal),
 		"entries of an execution's history; the oldest goes for a new one": fmt.Sprint(limits.MaxHistory),
 		"frame":             bytes(limits.MaxFrame),
 		"source of a frame": bytes(limits.MaxFrameSource),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +143,8 @@ func (r *run) approve(ctx context.Context, jobs []*job) error {
 	if r.skipped(ctx, asking.Name, jobs) {
 		return nil
 	}
+	first := r.task.AttemptType() == flowfabric.AttemptResumed &&
+		strings.HasPrefix(r.halts.turn.Unasked()+" ", asking.Name+" ") // the last of several waits
 	answers, err := r.halts.turn.Ask(ctx, asking)
 	if errors.Is(err, flowfabric.ErrInvalidInput) {
 		return handler.Permanent(fmt.Errorf("agent: Needs: %w", err))
@@ -156,6 +159,12 @@ func (r *run) approve(ctx context.Context, jobs []*job) error {
 		if a.Cause == suspend.CauseMessage {
 			r.halts.cut = errInterrupted
 		}
+	}
+	quit := r.halts.cut != nil || first && slices.ContainsFunc(answers, func(a suspend.Answer) bool {
+		return a.Cause == suspend.CauseOperator
+	})
+	for _, j := range jobs {
+		j.quit = quit
 	}
 	return nil
 }

@@ -99,6 +99,7 @@ type compacted struct {
 	brief    *Message // stands for it; nil: it sees all
 	messages int      // so many
 	last     Usage    // of the last answer
+	broken   Usage    // of a summary that a stop has broken off, for the answer in its place
 	floor    int64    // what the first answer after the last summary read, 0 if that is not known yet
 }
 
@@ -141,6 +142,9 @@ func (r *run) compact(ctx context.Context) error {
 		if r.cfg.Compact.Window == 0 || r.task.Recorded(r.cfg.prefixed("model "+strconv.Itoa(number+1))) {
 			return nil
 		}
+		if r.halts.turn.Stop() != "" { // there is no next request
+			return nil
+		}
 		if at, before = r.excess(view); at == 0 {
 			return nil
 		}
@@ -156,6 +160,9 @@ func (r *run) compact(ctx context.Context) error {
 		s.Before, s.After = before, r.tokens(after.view(all))
 		return s, r.showSummary(ctx, s)
 	})
+	if errors.Is(err, errStopped) { // what it has cost is that of the answer
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -233,6 +240,9 @@ func (r *run) summarise(ctx context.Context, old []Message) (summary, error) {
 	response, err := r.written(ctx, req)
 	took := time.Since(began)
 	permit.made(ctx, response.Usage, err)
+	if errors.Is(err, errStopped) {
+		r.shrunk.broken = response.Usage
+	}
 	if err != nil {
 		return summary{}, err
 	}
@@ -255,8 +265,14 @@ func (r *run) written(ctx context.Context, req Request) (response Response, err 
 	model := r.cfg.Compact.Model
 	ctx, span := r.spans.chatWith(ctx, describe(model), req)
 	defer func() { span.answered(ctx, r.task, response, err) }()
+	inner, end := r.breakable(ctx, true)
+	defer end()
+	var said spoken
 	err = errPanicked
-	response, err = model.Generate(ctx, req, func(Delta) error { return nil })
+	response, err = model.Generate(inner, req, func(d Delta) error { said.add(d); return nil })
+	if why := broken(inner); why != nil && err != nil && ctx.Err() == nil {
+		return r.partial(said.parts(), why, response.Usage, req), why
+	}
 	return response, err
 }
 

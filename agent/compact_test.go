@@ -399,3 +399,41 @@ func TestASummaryReachesALimit(t *testing.T) {
 		Compact: agent.Compact{Window: 100, Model: writer}})
 	r.Want(fftest.Want{Failure: flowfabric.Category("agent_limit"), Steps: []string{"summary 0"}})
 }
+
+// A stop breaks a summary off, and what that has cost is the cost of the answer in its place. A message that interrupts
+// lets it end: it is needed before the message can be answered.
+func TestStopOfASummary(t *testing.T) {
+	for _, tell := range []fftest.Answer{fftest.Stop(), fftest.Send("talk", "wait")} {
+		inner := &digger{most: 30}
+		model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
+			delta func(agent.Delta) error) (agent.Response, error) {
+			if last := req.Messages[len(req.Messages)-1].Text(); last == "wait" {
+				return says("I wait"), nil
+			} else if last == sumUp {
+				fftest.Tell(ctx, tell)
+				select {
+				case <-ctx.Done():
+					return agent.Response{}, context.Cause(ctx)
+				case <-time.After(time.Minute): // a summary takes so long
+				}
+			}
+			return inner.Generate(ctx, req, delta)
+		})
+		purse := admission.Gate{Name: "purse", Limits: map[string]admission.Limit{"tokens": {Hard: 100000}}}
+		r := fftest.Run(t, chat, running(agent.Config{Model: model, Tools: []agent.Tool{finds}, MaxTurns: 40,
+			Mailbox: "talk", WhileBusy: agent.Interrupt, Compact: agent.Compact{Window: 1000, Instructions: sumUp}}),
+			"hello", fftest.Gates(purse))
+		u := r.Result.Usage
+		if r.Err != nil || r.Spent["purse"]["tokens"] != u.Total() {
+			t.Errorf("%v, %+v, spent %v", r.Err, u, r.Spent)
+		}
+		stopped := r.Result.Stop == agent.StopStopped
+		if stopped != (len(r.Kept(agent.FrameSummary)) == 0) || stopped != (r.Result.Text == "") {
+			t.Errorf("%s %q", r.Result.Stop, r.Result.Text)
+		}
+		if e := eventsOf(t, r); len(e) != 1 || stopped && e[0].Estimated < 500 || e[0].Tokens != e[0].Estimated ||
+			e[0].Tokens != u.Estimated {
+			t.Errorf("%+v, %+v", e, u)
+		}
+	}
+}

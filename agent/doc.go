@@ -96,11 +96,14 @@
 // each model call but the first, and when the model has ended; those that came meanwhile are answered together. With
 // Config.OneByOne each gets an answer of its own.
 //
-// # Another answer
+// With Config.WhileBusy a message that comes while the agent talks ends the answer in mid-token, or is refused.
 //
-// [Regenerate] has an answer made again, and [Edit] to other words of the user, whatever the execution does: what came
-// after is dropped, and the run goes on from there in a new attempt. Both return what was paid and done. Calls and
-// children of the new answer are not taken for those of the old one.
+// # Stops, and another answer
+//
+// [Stop] ends an answer in mid-token, and keeps the run. [Regenerate] has an answer made again, and [Edit] to other
+// words of the user, whatever the execution does: what came after is dropped, and the run goes on from there in a new
+// attempt. Both return what was paid and done. Calls and children of the new answer are not taken for those of the old
+// one.
 //
 // # Spans
 //

@@ -19,6 +19,7 @@ const (
 	answerTool     = "final_answer"
 	maxRepairs     = 2       // answers that do not fit and are asked for again
 	maxShown       = 2 << 10 // bytes of an answer in an error
+	fromForm       = "form"  // says that an answer is not accepted
 )
 
 // ErrAnswer is wrapped by the error of [RunAs] when the model has not given an answer of the type.
@@ -46,8 +47,8 @@ type form struct {
 //
 // An answer that does not fit goes back to the model, with what is wrong, as a message of the user: twice in a run,
 // each a turn like others, so that it is recorded, shown, paid and counted by MaxTurns. After that, and at once if the
-// model refuses, RunAs fails for good, category agent_answer, with an error that wraps [ErrAnswer] and shows the last
-// answer, up to 2 KiB; Result.Text has the whole.
+// model refuses or somebody stops the answer, RunAs fails for good, category agent_answer, with an error that wraps
+// [ErrAnswer] and shows the last answer, up to 2 KiB; Result.Text has the whole.
 //
 // Errors are otherwise those of Run, flowfabric.ErrInvalidInput also for a type that has no such schema and for
 // Config.Conversation. As there, the Result is what there is so far. Result.Text is the JSON of the answer.
@@ -132,7 +133,7 @@ func (r *run) fits() (goOn bool, err error) {
 	if r.done.Stop == StopLength {
 		how += " The answer was cut; make it shorter."
 	}
-	r.says = append(r.says, Message{Role: User,
+	r.says = append(r.says, Message{Role: User, From: fromForm,
 		Parts: Text(cut("The answer is not accepted: "+bad.Error(), maxFailure, maxFailure) + "\n" + how)})
 	return true, nil
 }

@@ -55,9 +55,10 @@ func TestRunAs(t *testing.T) {
 	if seen.Turns != 3 || seen.Text != `{"city":"Rome","score":7.0}` {
 		t.Errorf("%+v", seen)
 	}
-	wantTalk(t, seen.Messages[3:5], `assistant: {"city":"Rome"}`, "user: The answer is not accepted: the contents of "+
-		`the answer do not fit the schema: validating root: required: missing properties: ["score"]`+
-		"\nAnswer again, with nothing but JSON that fits the schema.")
+	wantTalk(t, seen.Messages[3:5], `assistant: {"city":"Rome"}`,
+		"user form: The answer is not accepted: the contents of "+
+			`the answer do not fit the schema: validating root: required: missing properties: ["score"]`+
+			"\nAnswer again, with nothing but JSON that fits the schema.")
 	for i, req := range asked {
 		if req.Schema == nil || req.Schema.Properties["score"] == nil || len(req.Tools) != 1 {
 			t.Errorf("request %d has the schema %v and %d tools", i+1, req.Schema, len(req.Tools))

@@ -31,12 +31,13 @@ type halts struct {
 	latest uint64                  // number of the newest message that the run was told of
 	heard  uint64                  // of the newest that it has taken
 
-	turn   tasks.Turn
-	did    []string        // tools of the turn that were called, by the names of their steps
-	undone []string        // those that were not made
-	unmade map[string]bool // calls of the last answer that were not made, by their ids
-	cut    error           // people were not waited for any longer; until the next answer
-	looked bool            // for messages, before the first answer of this run that is not recorded
+	turn    tasks.Turn
+	did     []string        // tools of the turn that were called, by the names of their steps
+	undone  []string        // those that were not made
+	unknown []string        // those that a lost worker may have begun
+	unmade  map[string]bool // calls of the last answer that this run has not made and will not, by their ids
+	cut     error           // people were not waited for any longer; until the next answer
+	looked  bool            // for messages, before the first answer of this run that is not recorded
 }
 
 // notice is told that a message came, or with 0 that somebody has stopped the run. It must not block.
@@ -75,9 +76,15 @@ func (r *run) tookMessage(number uint64) {
 	r.halts.heard = max(r.halts.heard, number)
 }
 
-// breakable is a context that ends when the answer is to be broken off, and what ends it.
-func (r *run) breakable(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// breakable is a context that ends when the answer is to be broken off, and what ends it. A message does not break a
+// summary off: one is needed before it can be answered.
+func (r *run) breakable(ctx context.Context, summary bool) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	cancel := func(why error) {
+		if !summary || why != errInterrupted {
+			end(why)
+		}
+	}
 	r.halts.mu.Lock()
 	r.halts.breaks = cancel
 	r.halts.mu.Unlock()
@@ -156,12 +163,14 @@ type turnEvent struct {
 	Estimated int64    `json:"estimated,omitempty"`
 	Done      []string `json:"done"`
 	NotMade   []string `json:"not_made"`
+	Unknown   []string `json:"unknown,omitempty"`
 }
 
 // showHalt appends the frame of an answer that was broken off, or of a turn that was stopped behind it.
 func (r *run) showHalt(ctx context.Context, act string, model int, u Usage) error {
 	e := turnEvent{Act: act, Model: model, Tokens: u.Total(), Estimated: u.Estimated,
-		Done: slices.Concat([]string{}, r.halts.did), NotMade: slices.Concat([]string{}, r.halts.undone)}
+		Done: append([]string{}, r.halts.did...), NotMade: append([]string{}, r.halts.undone...), // [], not null
+		Unknown: r.halts.unknown}
 	if act == actStop {
 		var err error
 		if e.By, e.Reason, err = r.halts.turn.By(ctx); err != nil {
@@ -212,6 +221,7 @@ func (t turn) Heed(ctx context.Context) (turn, error) {
 type stop struct {
 	Done    []string `json:"done,omitempty"`
 	NotMade []string `json:"not_made,omitempty"`
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // Turn implements [tasks.Said].
@@ -234,7 +244,7 @@ func (r *run) stopHere(ctx context.Context) (stopped bool, err error) {
 				return stop{}, err
 			}
 		}
-		return stop{r.halts.did, r.halts.undone}, r.showHalt(ctx, actStop, r.done.Turns, Usage{})
+		return stop{r.halts.did, r.halts.undone, r.halts.unknown}, r.showHalt(ctx, actStop, r.done.Turns, Usage{})
 	})
 	r.seen = len(fresh)
 	r.done.Stop = StopStopped
@@ -299,10 +309,10 @@ func (r *run) noneMade(ctx context.Context, jobs []*job) bool {
 }
 
 // skipped says that a group of calls for which the run would wait is not made, because the turn was halted before it
-// waited.
+// waited. Children that a lost worker may have made are waited for: a stop ends that at once, and cancels them.
 func (r *run) skipped(ctx context.Context, wait string, jobs []*job) bool {
 	why := r.halt()
-	if r.halts.turn.Answered(wait) || why == nil && !r.noneMade(ctx, jobs) {
+	if r.halts.turn.Answered(wait) || r.halts.turn.Announced(wait) || why == nil && !r.noneMade(ctx, jobs) {
 		return false
 	}
 	for _, j := range jobs {

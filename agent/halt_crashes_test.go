@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestCrashesOfStops(t *testing.T) {
 			"failed tool refund c3" + not, "failed tool slow c4" + not})},
 		"approval": {[]fftest.Answer{stop.After(time.Minute)}, slices.Concat(whole, []string{"tool search c1: about a",
 			"tool search c2: about b", "failed tool refund c3" + not, "failed tool slow c4" + not})},
-		"children": {[]fftest.Answer{yes, stop.After(5 * time.Second)}, slices.Concat(whole, []string{
+		"children": {[]fftest.Answer{yes, stop.After(time.Millisecond)}, slices.Concat(whole, []string{
 			"tool search c1: about a", "tool search c2: about b", "tool refund c3: paid 5",
 			"failed tool slow c4: the call had not ended when the answer was stopped; it was cancelled"})},
 		"last answer": {nil, slices.Concat(short, []string{"assistant: so "})},
@@ -142,8 +143,10 @@ func TestCrashesOfStops(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			stopped := 0
+			var child atomic.Bool // has begun
 			crashes := fftest.Crashes(t, chat,
 				func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
+					child.Store(false)
 					a := acts{fx, point, stop}
 					inner := running(a.config())
 					return fftest.Answered(func(ctx context.Context, t *handler.Task, in string) (agent.Result, error) {
@@ -163,6 +166,9 @@ func TestCrashesOfStops(t *testing.T) {
 						wantTalk(t, res.Messages, tc.want...)
 					}
 					answered(t, r.Crash, res.Messages)
+					if lines := talk(res.Messages); child.Load() && slices.Contains(lines, "failed tool slow c4"+not) {
+						t.Errorf("%s: a child has begun, and %q", r.Crash, lines)
+					}
 					if kept := r.Kept(agent.FrameMessage); len(kept) != len(res.Messages) {
 						t.Errorf("%s: readers see %d messages of %q", r.Crash, len(kept), talk(res.Messages))
 					}
@@ -179,7 +185,14 @@ func TestCrashesOfStops(t *testing.T) {
 						t.Errorf("%s: %d tokens spent, %d recorded", r.Crash, spent, res.Usage.Total())
 					}
 				}, fftest.Gates(purse), fftest.Varying(), fftest.Also(func(*fftest.Effects) []handler.Binding {
-					return []handler.Binding{handler.Bind(slow, slowly)}
+					return []handler.Binding{handler.Bind(slow, func(ctx context.Context, t *handler.Task,
+						in query) (out string, err error) {
+						child.Store(true)
+						for range 6 { // longer than a lost lease
+							out, err = slowly(ctx, t, in)
+						}
+						return out, err
+					})}
 				}))
 			if crashes < 6 || stopped < crashes/2 {
 				t.Errorf("%d crashes, %d runs were stopped", crashes, stopped)

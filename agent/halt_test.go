@@ -50,6 +50,7 @@ type event struct {
 	Tokens, Estimated int64
 	Done              []string
 	NotMade           []string `json:"not_made"`
+	Unknown           []string
 }
 
 func eventsOf(t testing.TB, r *fftest.Report[agent.Result]) (all []event) {
@@ -83,8 +84,12 @@ func TestStopInAnAnswer(t *testing.T) {
 	}
 	want := event{Act: "stop", By: "anna", Reason: "wrong question", Model: 1, Tokens: u.Total(), Estimated: u.Total()}
 	if all := eventsOf(t, r); len(all) != 1 || all[0].By != want.By || all[0].Reason != want.Reason ||
-		all[0].Model != 1 || all[0].Tokens != want.Tokens || all[0].Estimated != want.Tokens || len(all[0].Done) > 0 {
+		all[0].Model != 1 || all[0].Tokens != want.Tokens || all[0].Estimated != want.Tokens ||
+		all[0].Done == nil || all[0].NotMade == nil || len(all[0].Done) > 0 {
 		t.Errorf("%+v", all)
+	}
+	if raw := r.Kept(agent.FrameTurn); !strings.Contains(raw[0], `"done":[],"not_made":[]`) {
+		t.Errorf("%q", raw)
 	}
 	var types []string
 	for _, f := range r.Frames {

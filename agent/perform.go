@@ -27,6 +27,8 @@ type outcome struct {
 	Message Message       `json:"message"`
 	Took    time.Duration `json:"took"`
 	Halted  bool          `json:"halted,omitempty"` // it was not made: the turn was halted
+	// Unknown says that an earlier run may have begun it, and that the turn was halted before a record.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // job is a tool call of a turn.
@@ -40,6 +42,8 @@ type job struct {
 	bears  bool        // it is to be a child execution
 	child  *offspring  // which is that one
 	halted bool        // denied, because the turn was halted
+	quit   bool        // people were not waited for any longer: no run has made it, if it was approved
+	lost   bool        // denied like that, though an earlier run may have begun it
 
 	decision Decision // of the tool
 	edited   *Edited  // what people changed
@@ -47,6 +51,7 @@ type job struct {
 	err      error
 
 	stepped  bool // its step was asked for
+	worked   bool // by this run, which has recorded it
 	returned bool // from its step
 }
 
@@ -99,9 +104,13 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 	r.allowed = nil
 	r.halts.unmade = map[string]bool{}
 	for _, j := range jobs {
-		if step := r.cfg.prefixed(j.named("tool")); j.done.Halted {
-			r.halts.undone, r.halts.unmade[j.ID] = append(r.halts.undone, step), true
-		} else {
+		r.halts.unmade[j.ID] = j.done.Halted || j.done.Unknown
+		switch step := r.cfg.prefixed(j.named("tool")); {
+		case j.done.Halted:
+			r.halts.undone = append(r.halts.undone, step)
+		case j.done.Unknown:
+			r.halts.unknown = append(r.halts.unknown, step)
+		default:
 			r.halts.did = append(r.halts.did, step)
 		}
 		r.tells = append(r.tells, j.done.Message)
@@ -146,6 +155,7 @@ func (r *run) work(ctx context.Context, jobs []*job) error {
 			if r.step(ctx, j); j.err != nil {
 				return j.err
 			}
+			r.wrote = r.wrote || j.worked // the next one begins after it
 		}
 	}
 	return nil
@@ -195,7 +205,8 @@ func (r *run) step(ctx context.Context, j *job) {
 		}
 		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
 			Failed: failed, Edited: j.edited}
-		return outcome{Message: m, Took: took, Halted: j.halted}, nil
+		j.worked = !j.lost
+		return outcome{Message: m, Took: took, Halted: j.halted, Unknown: j.lost}, nil
 	})
 }
 
@@ -208,7 +219,9 @@ func (r *run) result(ctx context.Context, step string, j *job) (parts []Part, fa
 		return failure(bad.Error()), true, nil
 	}
 	if why := r.halt(); why != nil && j.child == nil && !r.begun(j) {
-		j.leave(why)
+		if j.leave(why); !r.wrote && !j.quit {
+			j.denied, j.halted, j.lost = "the call may have been made, and is not repeated: "+why.Error(), false, true
+		}
 		return failure(j.denied), true, nil
 	}
 	ctx, span := r.spans.tool(ctx, j)

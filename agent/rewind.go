@@ -19,11 +19,13 @@ type Place struct {
 	Name  string        // Config.Name of the agent
 	Codec handler.Codec // of the definition; default handler.JSON
 	// Turn is the number of the answer, from 1: its step is "model N". Default 0: the first answer after the last
-	// message of the user that was answered.
+	// message of the user that was answered. After Config.Continue numbers begin anew, and answers of before are input:
+	// they cannot be made again.
 	Turn int
 }
 
-// Rewound is what [Regenerate] and [Edit] have dropped, as it was recorded when they looked.
+// Rewound is what [Regenerate] and [Edit] have dropped, as it was recorded when they looked. Answers, Usage and Effects
+// are those of the agent of Place; what the handler has recorded behind them beside, other agents too, is in Dropped.
 type Rewound struct {
 	client.Rewound
 	Turn    int      `json:"turn"`    // the answer that is made again
@@ -38,8 +40,9 @@ type Effect struct {
 	Step      string          `json:"step"` // "tool 2.1 refund"
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // that it ran with
-	// Recorded says that it had ended; else it may have had its effect. Result is what the model was told, "" if nobody
-	// looked before it was dropped; Failed says that this was an error, or that the call was not made.
+	// Recorded says that it had ended; else it may have had its effect, also if a stop has kept it from being repeated.
+	// Result is what the model was told, "" if nobody looked before it was dropped; Failed says that this was an error,
+	// or that the call was not made.
 	Recorded bool   `json:"recorded"`
 	Result   string `json:"result,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
@@ -57,7 +60,7 @@ func effectOf(at Place, of place, call ToolCall, value []byte) (e Effect, made b
 	if err := at.Codec.Decode(value, &done); err != nil {
 		return e, true, fmt.Errorf("transcript: call %d of turn %d does not decode: %w", of.call, of.turn, err)
 	}
-	e.Result, e.Failed = done.Message.Text(), done.Message.Failed
+	e.Result, e.Failed, e.Recorded = done.Message.Text(), done.Message.Failed, !done.Unknown
 	if done.Message.Edited != nil {
 		e.Arguments = done.Message.Edited.Arguments
 	}
@@ -144,7 +147,7 @@ func turnsOf(codec handler.Codec, values map[place][]byte) (turns []turn, err er
 func lastSaid(turns []turn) int {
 	for i, t := range slices.Backward(turns) {
 		if slices.ContainsFunc(t.Said, func(m Message) bool {
-			return m.Role == User && !strings.HasPrefix(m.From, fromLimit)
+			return m.Role == User && m.From != fromForm && !strings.HasPrefix(m.From, fromLimit)
 		}) {
 			return i + 1
 		}
@@ -162,7 +165,7 @@ func (r *Rewound) tell(at Place, turns []turn, values map[place][]byte) error {
 			if err != nil {
 				return err
 			}
-			e.Recorded = e.Recorded || slices.Contains(r.Dropped, e.Step)
+			e.Recorded = e.Recorded || values[place{n, i + 1}] == nil && slices.Contains(r.Dropped, e.Step)
 			if made {
 				r.Effects = append(r.Effects, e)
 			}

@@ -71,10 +71,31 @@ func (a *another) changes() {
 // two tools, in a tool, in an approval, and when all is over.
 var points = []string{"before", "model", "between", "tool", "approval", "end"}
 
-// fickle is an agent of two tools that run one after the other, a refund that is approved, and an answer. What it says
-// has the take in it.
-func fickle(a *another, point string, fx *fftest.Effects) func(context.Context, *handler.Task,
-	string) (agent.Result, error) {
+// all are the answers of a model that wants two tools, which run one after the other, then a refund that is approved,
+// and then says something. What it says has the take in it.
+func all(take int) []agent.Response {
+	return []agent.Response{wants("search", fmt.Sprintf(`{"text":"a%d"}`, take), "search", `{"text":"b"}`),
+		wants("refund", `{"cents":5}`), says(fmt.Sprint("take ", take))}
+}
+
+// few are those of them that a point needs: where runs are many, each is short.
+func few(point string) func(take int) []agent.Response {
+	return func(take int) []agent.Response {
+		whole := all(take)
+		switch point {
+		case "approval":
+			return whole[1:]
+		case "tool", "between":
+			return []agent.Response{whole[0], whole[2]}
+		default:
+			return []agent.Response{wants("search", fmt.Sprintf(`{"text":"a%d"}`, take)), whole[2]}
+		}
+	}
+}
+
+// fickle is an agent whose model answers so.
+func fickle(a *another, point string, answers func(take int) []agent.Response, fx *fftest.Effects) func(context.Context,
+	*handler.Task, string) (agent.Result, error) {
 	return func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
 		take := task.Takes()
 		at := func(now string) {
@@ -88,8 +109,7 @@ func fickle(a *another, point string, fx *fftest.Effects) func(context.Context, 
 			}
 		}
 		model := &script{
-			answers: []agent.Response{wants("search", fmt.Sprintf(`{"text":"a%d"}`, take), "search", `{"text":"b"}`),
-				wants("refund", `{"cents":5}`), says(fmt.Sprint("done in take ", take))},
+			answers: answers(take),
 			called: func(turn int, _ agent.Request) {
 				did(fmt.Sprint("model ", turn))
 				at(map[int]string{1: "before", 2: "model"}[turn])
@@ -123,12 +143,6 @@ func (a *another) beside(point string) func(context.Context, *client.Client, flo
 		case "end":
 			_, _ = c.Execution(id).Result(ctx)
 			a.changes()
-			if _, err := c.Execution(id).AwaitSuspension(ctx); err == nil {
-				time.Sleep(time.Second) // a person reads the question
-				_, err = c.Execution(id).Approve(ctx, "approve 2.1 refund", suspend.Answer{Choice: "approve"},
-					flowfabric.By("anna"))
-				a.err = errors.Join(a.err, err)
-			}
 		}
 		_, _ = c.Execution(id).Result(ctx)
 	}
@@ -145,18 +159,25 @@ func TestCrashesAroundARewind(t *testing.T) {
 				t.Parallel()
 				var mu sync.Mutex
 				var a *another
-				answers := []fftest.Answer{fftest.Approve("approve 2.1 refund", suspend.Answer{Choice: "approve"}).
-					After(time.Second)}
+				var answers []fftest.Answer
 				take, said := 1, "user: hello"
 				if point == "before" {
 					take = 0
 				} else if edit {
 					said = "user anna: no, hi"
 				}
-				want := []string{said, fmt.Sprintf(`assistant:  search{"text":"a%d"} search{"text":"b"}`, take),
-					fmt.Sprint("tool search c1: about a", take), "tool search c2: about b",
-					`assistant:  refund{"cents":5}`, "tool refund c1: paid",
-					fmt.Sprint("assistant: done in take ", take)}
+				want := []string{said, fmt.Sprintf(`assistant:  search{"text":"a%d"}`, take),
+					fmt.Sprint("tool search c1: about a", take)}
+				switch point {
+				case "approval":
+					answers = append(answers, fftest.Approve("approve 1.1 refund",
+						suspend.Answer{Choice: "approve"}).After(time.Second))
+					want = []string{said, `assistant:  refund{"cents":5}`, "tool refund c1: paid"}
+				case "tool", "between":
+					want[1] += ` search{"text":"b"}`
+					want = append(want, "tool search c2: about b")
+				}
+				want = append(want, fmt.Sprint("assistant: take ", take))
 				crashes := fftest.Crashes(t, chat,
 					func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
 						next := &another{edit: edit}
@@ -164,7 +185,7 @@ func TestCrashesAroundARewind(t *testing.T) {
 						mu.Lock()
 						a = next
 						mu.Unlock()
-						return fftest.Answered(fickle(next, point, fx), answers...)
+						return fftest.Answered(fickle(next, point, few(point), fx), answers...)
 					}, "hello", func(r *fftest.Report[agent.Result]) {
 						wantTalk(t, r.Result.Messages, want...)
 						if point == "before" {
@@ -176,17 +197,17 @@ func TestCrashesAroundARewind(t *testing.T) {
 						if a.err != nil || a.told.Turn != 1 || len(a.told.Answers) == 0 {
 							t.Errorf("%s: %+v, %v", r.Crash, a.told, a.err)
 						}
-						if kept := r.Kept("token"); strings.Join(kept, "") != "done in take 1" ||
+						if kept := r.Kept("token"); strings.Join(kept, "") != "take 1" ||
 							len(r.Kept("message")) != len(want) {
 							t.Errorf("%s: readers see %q and %d messages", r.Crash, kept, len(r.Kept("message")))
 						}
 						gone := a.told.Usage.Total()
-						if spent := r.Spent["purse"]["tokens"]; spent < 30+gone || gone < 10 {
-							t.Errorf("%s: %d tokens are spent, 30 for what stays, and %d were dropped", r.Crash, spent,
+						if spent := r.Spent["purse"]["tokens"]; spent < 20+gone || gone < 10 {
+							t.Errorf("%s: %d tokens are spent, 20 for what stays, and %d were dropped", r.Crash, spent,
 								gone)
 						}
 					}, fftest.Gates(purse))
-				if crashes < 40 {
+				if crashes < 20 {
 					t.Errorf("%d crashes", crashes)
 				}
 			})
@@ -251,7 +272,7 @@ func TestRegenerateTellsWhatItDrops(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &another{}
-				w := fftest.New(t, runtime.Config{}, handler.Bind(chat, fickle(a, point, nil)))
+				w := fftest.New(t, runtime.Config{}, handler.Bind(chat, fickle(a, point, all, nil)))
 				x := fftest.Submit(w, chat, "hello")
 				read := readBoth(t, w.Client(), x.ID())
 				a.comes(t.Context(), w.Client(), x.ID())
@@ -286,7 +307,7 @@ func TestRegenerateTellsWhatItDrops(t *testing.T) {
 func TestTwoRegenerateAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &another{}
-		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, fickle(a, "", nil)))
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, fickle(a, "", all, nil)))
 		x := fftest.Submit(w, chat, "hello")
 		x.AwaitSuspension()
 		var done sync.WaitGroup
@@ -303,7 +324,7 @@ func TestTwoRegenerateAtOnce(t *testing.T) {
 			t.Errorf("%v", errs)
 		}
 		x.Answer(fftest.Approve("approve 2.1 refund", suspend.Answer{Choice: "approve"}))
-		if r := x.Wait(); r.Result.Text != "done in take 1" {
+		if r := x.Wait(); r.Result.Text != "take 1" {
 			t.Errorf("%+v, %v", r.Result, r.Err)
 		}
 	})
@@ -391,4 +412,58 @@ func TestEditOfAReceivedMessage(t *testing.T) {
 				"assistant: re zwei", "user fftest: three", "assistant: re three")
 		})
 	}
+}
+
+// An answer that did not fit was complained about by nobody whom an edit could mean: the prompt is edited.
+func TestEditBeforeAnAnswerThatDidNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+			_ func(agent.Delta) error) (agent.Response, error) {
+			if len(req.Messages) == 1 && req.Messages[0].Text() == "hello" {
+				return says("no idea"), nil
+			}
+			return wants("final_answer", `{"text":"x"}`), nil
+		})
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, func(ctx context.Context, task *handler.Task,
+			prompt string) (agent.Result, error) {
+			_, r, err := agent.RunAs[query](ctx, task, agent.Config{Model: model, Prompt: prompt})
+			return r, err
+		}))
+		x := fftest.Submit(w, chat, "hello")
+		x.Wait()
+		done, err := agent.Edit(t.Context(), w.Client(), x.ID(), agent.Place{}, "hi")
+		if err != nil || done.Turn != 1 || len(done.Answers) != 2 {
+			t.Errorf("%+v, %v", done, err)
+		}
+		wantTalk(t, x.Wait().Result.Messages, "user: hi", `assistant:  final_answer{"text":"x"}`,
+			"tool final_answer c1: accepted")
+	})
+}
+
+// What a tool records on the way to its result is not its result.
+func TestStopOfAToolWithStepsOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := agent.NewTool("long", "", func(ctx context.Context, _ query) (string, error) {
+			call, _ := agent.CallFrom(ctx)
+			_, err := handler.Step(ctx, call.Task, call.Step+" start",
+				func(context.Context) (int, error) { return 7, nil })
+			if err == nil {
+				_, err = call.Task.Wait(ctx, call.Step+" wait", suspend.Operator())
+			}
+			return "late", err
+		}, agent.MaySuspend())
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, running(agent.Config{Tools: []agent.Tool{long},
+			Model: &script{answers: []agent.Response{wants("long", `{"text":"x"}`)}}})))
+		x := fftest.Submit(w, chat, "hello")
+		x.AwaitSuspension()
+		seen, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
+		if err != nil || len(seen.Messages) != 2 {
+			t.Errorf("%q, %v", talk(seen.Messages), err)
+		}
+		s, err := agent.Stop(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
+		if err != nil || len(s.Done) != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		wantTalk(t, x.Wait().Result.Messages, "user: hello", `assistant:  long{"text":"x"}`, "tool long c1: late")
+	})
 }

@@ -40,6 +40,7 @@ type run struct {
 	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
 	take  int           // in which the last answer was made
+	wrote bool          // this run has recorded it, so that no other has begun what it wants
 	made  int           // calls of this run for children
 	halts halts
 
@@ -211,7 +212,7 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	}
 	before := len(r.says) // of a turn that was stopped
 	if err := r.turnTo(ctx); err != nil || len(r.says) > before {
-		r.halts.did, r.halts.undone = nil, nil
+		r.halts.did, r.halts.undone, r.halts.unknown = nil, nil, nil
 		return true, err
 	}
 	if !r.cfg.Conversation {
@@ -223,7 +224,7 @@ func (r *run) next(ctx context.Context) (goOn bool, err error) {
 	if err := r.limit(); err != nil { // nobody should write what would not be answered
 		return false, err
 	}
-	r.halts.did, r.halts.undone = nil, nil
+	r.halts.did, r.halts.undone, r.halts.unknown = nil, nil, nil
 	return r.receive(ctx)
 }
 

@@ -11,17 +11,18 @@ import (
 
 // Stopped answers a [Stop].
 type Stopped struct {
-	Done    []Effect // the tools of the turn that were called, in the order in which they were recorded
-	Already bool     // somebody else had stopped it, who has not been heeded yet
-	By      string   // who stopped it, if that is known
+	Done    []Effect `json:"done"`         // the tools of the turn that were called, in the order of their recording
+	Already bool     `json:"already"`      // somebody else had stopped it, who has not been heeded yet
+	By      string   `json:"by,omitempty"` // who stopped it, if that is known
 }
 
 // Stop ends what an agent says, in mid-token, and keeps the agent: client.Execution.Stop, whose errors and options it
 // has, and tells which tools of the turn were called before. What the model had said until then is its answer, with
 // [StopStopped]. Its tokens are spent: as the model's service reports them, else as an estimate (Usage.Estimated).
 // Tools that run go on, and their results are recorded; those that have not begun are not made, nor are those that
-// wait for people. One that a lost worker had begun is not repeated. Children are cancelled. Readers get a frame
-// [FrameTurn]. A conversation then waits for the next message; any other agent returns.
+// wait for people. One that a lost worker may have begun is not repeated, and the model is told so. Children are
+// cancelled. Readers get a frame [FrameTurn]. A conversation then waits for the next message; any other agent returns,
+// and RunAs fails.
 //
 // Stop returns as soon as the stop is recorded, maybe before the agent heeds it: a tool that runs then is missing in
 // Done, and in the frame it is not. It makes one call, and one for each tool and each answer of the turn. o says how to
@@ -34,7 +35,7 @@ func Stop(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, o Tr
 	if err != nil {
 		return Stopped{}, err
 	}
-	out := Stopped{Already: s.Already, By: s.By}
+	out := Stopped{Done: []Effect{}, Already: s.Already, By: s.By}
 	if o.Codec == nil {
 		o.Codec = handler.JSON
 	}

@@ -83,7 +83,10 @@ func placeOf(agent, step string) (place, bool) {
 	if !ok {
 		return place{}, false
 	}
-	numbers, _, _ = strings.Cut(numbers, " ")
+	numbers, word, _ := strings.Cut(numbers, " ")
+	if strings.Contains(word, " ") { // a step of the tool's own, on the way to its result
+		return place{}, false
+	}
 	turn, call, _ := strings.Cut(numbers, ".")
 	n, err := strconv.Atoi(turn)
 	m, bad := strconv.Atoi(call)

@@ -31,8 +31,9 @@ const (
 	// FrameTurn says, beside the message of an answer, that the answer was broken off, or that somebody has stopped
 	// the turn behind it. Its payload is a JSON object: act (stop or interrupt), by and reason of who stopped it, model
 	// (the number of the answer), tokens that the answer cost and how many of them are estimated, done (the steps of
-	// the turn's tools that were called) and not_made (those that were not any more). It comes before the message, and
-	// behind that of a whole answer whose last word a stop has overtaken.
+	// the turn's tools that were called), not_made (those that were not any more) and unknown (those that a lost worker
+	// may have begun). It comes before the message, and behind that of a whole answer whose last word a stop has
+	// overtaken.
 	FrameTurn = "turn"
 )
 
@@ -61,8 +62,10 @@ func (r *run) ask(ctx context.Context) ([]ToolCall, error) {
 	fresh := slices.Concat(r.tells, r.says)
 	news := fresh[min(r.seen, len(fresh)):]
 	conversation := slices.Concat(r.done.Messages, fresh)
-	r.halts.cut = nil
+	r.halts.cut, r.wrote = nil, false
+	defer func() { r.shrunk.broken = Usage{} }()
 	answer, err := handler.Step(ctx, r.task, r.modelStep(), func(ctx context.Context) (turn, error) {
+		r.wrote = true
 		return r.answer(ctx, news, r.shrunk.view(conversation))
 	})
 	if err != nil {
@@ -129,7 +132,7 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 // call calls the model, unless the turn was halted before, and tells the gate of its service what it used.
 func (r *run) call(ctx context.Context, req Request, permit *permit) (Response, time.Duration, error) {
 	if why := r.halt(); why != nil {
-		return Response{Stop: stopOf(why)}, 0, permit.notMade(ctx)
+		return Response{Stop: stopOf(why), Usage: r.shrunk.broken}, 0, permit.notMade(ctx)
 	}
 	began := time.Now()
 	response, err := r.generate(ctx, req)
@@ -215,7 +218,7 @@ func (r *run) cache(conversation []Message) Cache {
 func (r *run) generate(ctx context.Context, req Request) (response Response, err error) {
 	ctx, span := r.spans.chat(ctx, req)
 	defer func() { span.answered(ctx, r.task, response, err) }()
-	inner, end := r.breakable(ctx)
+	inner, end := r.breakable(ctx, false)
 	defer end()
 	var said spoken
 	err = errPanicked

@@ -33,9 +33,10 @@ func (t *Task) Turn() tasks.Turn {
 		t.cfg.Lease.Listen(t.toldOf)
 	}
 	return tasks.Turn{Stop: t.stopAsked, By: t.stopBy, Listen: t.listen, Recorded: t.recorded, Answered: t.wasAnswered,
-		Received: func(name string) bool { return t.ownWaits().Received(name) },
-		Unasked:  func() string { return t.ownWaits().Unasked() },
-		Take:     t.take, Drain: t.drain, Ask: t.askAll, Over: &t.turn.over}
+		Announced: func(wait string) bool { return t.recorded(streamed + wait) },
+		Received:  func(name string) bool { return t.ownWaits().Received(name) },
+		Unasked:   func() string { return t.ownWaits().Unasked() },
+		Take:      t.take, Drain: t.drain, Ask: t.askAll, Over: &t.turn.over}
 }
 
 // toldOf is told of a notice that took nothing away.

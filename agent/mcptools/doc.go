@@ -44,6 +44,7 @@
 // the others of a turn, one after the other (agent.MaySuspend), also when the server answers at once.
 //
 // A task that wants input from a user is cancelled, and the model is told what it asked: an agent has no user at hand.
+// So is a task while somebody stops the agent (agent.Stop), or an operator lets it go on without the result.
 // When the execution is cancelled while it asks the server, the task is cancelled, too. An execution that is cancelled
 // while it is suspended runs nothing any more, so its task continues until the server ends it.
 //

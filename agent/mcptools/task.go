@@ -153,8 +153,12 @@ func (e *entry) long(ctx context.Context, w work) ([]agent.Part, error) {
 			return nil, fmt.Errorf("the tool was not done after %v, and was cancelled: %s", e.TaskLimit, at.Message)
 		}
 		pause := min(pauseBefore(n, at.Poll), max(e.TaskLimit-waited, minPoll))
-		_, err := w.Task.Wait(ctx, fmt.Sprintf("%s wait %d", w.Step, n), suspend.Timeout(), suspend.Within(pause),
+		over, err := w.Task.Wait(ctx, fmt.Sprintf("%s wait %d", w.Step, n), suspend.Timeout(), suspend.Within(pause),
 			suspend.OnTimeout(suspend.Resume), suspend.Because(suspend.ReasonToolResult))
+		if err == nil && over.Cause == suspend.CauseOperator { // somebody has stopped the agent, or let it go on
+			e.cancel(ctx, started)
+			return nil, fmt.Errorf("the tool was not done when its wait was ended, and was cancelled: %s", at.Message)
+		}
 		if err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
 			return nil, err
 		}

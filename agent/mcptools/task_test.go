@@ -53,6 +53,18 @@ func TestTaskLimit(t *testing.T) {
 	}
 }
 
+// A stop ends the wait for a task, and the task.
+func TestStoppedTask(t *testing.T) {
+	w := &world{dialect: "new", hour: time.Minute}
+	model := &script{answers: []agent.Response{wants("a_stuck", `{"text":"x"}`)}}
+	r := fftest.Run(t, chat, fftest.Answered(besides(model, nil, w), fftest.Stop().After(time.Hour)), "hello")
+	wantTold(t, r.Result.Messages,
+		"failed a_stuck: the tool was not done when its wait was ended, and was cancelled: digging")
+	if len(w.ended) != 1 || r.Err != nil || r.Result.Stop != agent.StopStopped {
+		t.Error(w.ended, r.Err, r.Result.Stop)
+	}
+}
+
 // Without tasks the same tools answer at once.
 func TestNoTasks(t *testing.T) {
 	for _, dialect := range []string{"new", "old"} {

@@ -129,9 +129,9 @@ attempt by now. The forgotten steps are printed: what they did in the world stay
 				return err
 			}
 			return q.app.show(r, func(p *page) {
-				p.say("rewound: attempt %d follows, %d steps are forgotten", r.Attempt, len(r.Dropped))
+				p.say("rewound %s: attempt %d follows", q.args[0], r.Attempt)
 				for _, name := range r.Dropped {
-					p.say("  %s", name)
+					p.say("forgotten: %s", name)
 				}
 			})
 		},
@@ -141,7 +141,8 @@ attempt by now. The forgotten steps are printed: what they did in the world stay
 		long: `fork makes another execution that begins with the steps that ID has recorded, with its input or
 another one. --step takes only the steps that were recorded before that one. ID itself is not changed.
 Frames are not copied: readers of the fork see those of ID. The steps that the fork does not have are
-listed: what they did is done, and the fork may do it again.`,
+listed: what they did is done, and the fork may do it again. GET /v1/executions/ID/steps and the dashboard
+tell the names.`,
 		example: "  flowfabric fork 3-0197f3a0-… --step 'model 4' --reason 'try the other supplier'",
 		route:   "POST /v1/executions/{ID}:fork",
 		flags: []member{text("step", "step", "only the steps that were recorded before the one of this `name`"),

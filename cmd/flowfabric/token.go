@@ -45,8 +45,8 @@ Concurrent commands keep each other's changes. A serving process reads the file 
 After --expires the token is refused; its entry stays until 'token rm'.
 
 Every change that is made with the token records its name. Roles: viewer reads; producer also submits,
-signals and cancels; operator also changes existing work and settings; admin also purges; worker takes
-work. With --in the token sees and changes one namespace alone: no gates, checks and partitions,
+signals, sends messages, cancels, stops answers, rewinds and forks; operator also changes existing work
+and settings; admin also purges; worker takes work. With --in the token sees and changes one namespace alone: no gates, checks and partitions,
 which belong to no namespace.`,
 		Example: `  flowfabric token new anna --role operator --file /etc/flowfabric/tokens.json
   flowfabric token new shop --role producer --in default --expires 720h --file /etc/flowfabric/tokens.json`,

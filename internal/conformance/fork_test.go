@@ -134,6 +134,64 @@ var forkScenarios = []scenario{
 			same(w, "history", kind, "forked")
 		}
 	}},
+	{name: "a fork is in the turn of its last step, and a full execution is forked before a wait", run: func(w *env) {
+		w.seed()
+		k := w.worker("w1")
+		id := w.create()
+		f := k.one(id).Fence
+		_, err := w.speaks(f, "model 1", engine.TurnOver)
+		w.no(err)
+		w.nothingToStop(w.fork(id, "").ID)
+		same(w, "the first turn", w.halted(w.fork(id, "model 1").ID, "anna", mint.UUID()), "anna")
+		_, err = w.speaks(f, "turn", engine.TurnBegins)
+		w.no(err)
+		_, err = w.speaks(f, "model 2", "")
+		w.no(err)
+		same(w, "the second", w.halted(w.fork(id, "").ID, "anna", mint.UUID()), "anna, model 2")
+		same(w, "its begin", w.halted(w.fork(id, "model 2").ID, "anna", mint.UUID()), "anna")
+		m := w.stopped(f, awaiting("ok"))
+		w.signal(id, m, "go", "resume_condition_satisfied")
+		for _, c := range w.worker("w2").claim(9) {
+			if c.Fence.Execution == id {
+				f = c.Fence
+			}
+		}
+		for i := range limits.MaxSteps - 3 {
+			_, err := w.e.RecordStep(w.ctx, f, fmt.Sprint("s", i), nil, 0)
+			w.no(err)
+		}
+		w.unchanged("no room for the answer", func() {
+			_, err := w.e.ForkExecution(w.ctx, id, engine.Fork{})
+			w.is(err, denied.StepLimit)
+		})
+		same(w, "before the wait", w.fork(id, "model 2").Steps, 2)
+	}},
+	{name: "a fork tells who rewound its attempts, and its readers follow one that is rewound", run: func(w *env) {
+		k := w.worker("w1")
+		id, _ := w.talked(k)
+		w.rewound(id, engine.Rewind{Step: "c"})
+		f := k.one(id).Fence
+		w.frames(f, 1, 1)
+		w.recordStep(f, "c")
+		x := w.fork(id, "")
+		m, err := w.e.ReadAttemptStream(w.ctx, x.ID, 1)
+		w.no(err)
+		w.all("attempt", eq(m.ClosedReason, "rewound"), eq(m.By, "me"), eq(m.Message, "another way"))
+		_, positions := w.output(x.ID, "")
+		before := make([]*stream.Transcript, len(positions))
+		for i := range before {
+			before[i] = &stream.Transcript{}
+			w.feedTo(before[i], x.ID, "", i+1)
+		}
+		w.rewound(x.ID, engine.Rewind{Step: "b"})
+		f = k.one(x.ID).Fence
+		w.frames(f, 1, 3)
+		same(w, "output", w.shows(x.ID), "12123")
+		for i, t := range before {
+			w.feedTo(t, x.ID, positions[i], -1)
+			same(w, "from "+string(positions[i]), t.Text(), "12123")
+		}
+	}},
 	{name: "frames are not copied", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create()
@@ -268,6 +326,33 @@ var forkScenarios = []scenario{
 		w.purge(x.ID)
 		same(w, "keys left", len(w.ownKeys(id)), 1)
 	}},
+	{name: "of an earlier link a fork has what the steps of it covered, and not what a later run repeated",
+		run: func(w *env) {
+			k := w.worker("w1")
+			id := w.create(retries(1))
+			f := k.one(id).Fence
+			w.frames(f, 1, 2)
+			w.recordStep(f, "a")
+			w.frames(f, 3, 2)
+			w.release(f)
+			f = k.one(id).Fence
+			w.frames(f, 5, 2)
+			w.recordStep(f, "b")
+			w.frames(f, 7, 1)
+			w.revoke(id)
+			w.settleTime()
+			f = k.one(id).Fence
+			w.frames(f, 1, 1)
+			w.goOn(f, "next")
+			f = k.one(id).Fence
+			w.recordStep(f, "z")
+			w.all("outputs", eq(w.shows(id), "12561"), eq(w.shows(w.fork(id, "").ID), "12561"))
+			w.no(w.complete(f, "r").Err)
+			w.replay(id, engine.Replay{DropSteps: true, Force: true})
+			dropped := w.worker("w2").claim(2)
+			same(w, "claims", len(dropped), 2)
+			same(w, "nothing", w.shows(id)+w.shows(w.fork(id, "").ID), "")
+		}},
 	{name: "the frames up to the cut count, of every mode, and what a later run repeated does not come back",
 		run: func(w *env) {
 			k := w.worker("w1")
@@ -401,6 +486,22 @@ var forkScenarios = []scenario{
 		})
 		attach("")
 	}},
+	{name: "an audit keeps what a fork has whose record cannot be read", damaged: "a record stays aside",
+		run: func(w *env) {
+			k := w.worker("w1")
+			id, f := w.talked(k)
+			x := w.fork(id, "c")
+			w.no(w.complete(f, "").Err)
+			w.purge(id)
+			before := len(w.ownKeys(id))
+			w.quiet = true
+			w.set("DEL", w.k.Core(ids.UUID(x.ID)))
+			w.set("RPUSH", w.k.Core(ids.UUID(x.ID)), "x")
+			for range 3 {
+				w.audit(true)
+			}
+			same(w, "left", len(w.ownKeys(id)), before)
+		}},
 	{name: "an audit removes what forks had that are gone", run: func(w *env) {
 		k := w.worker("w1")
 		id, f := w.talked(k)

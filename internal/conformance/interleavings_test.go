@@ -110,6 +110,11 @@ var (
 	replaysAnew        = replaying("22222222-2222-2222-2222-222222222222")
 	rewinds            = rewinding("55555555-5555-5555-5555-555555555555")
 	rewindsAnew        = rewinding("66666666-6666-6666-6666-666666666666")
+	overs              = holding("ff_record_step", "model", "value", "0", "over")
+	stoppeds           = holding("ff_record_step", "model", "value", "0", "stopped")
+	stops              = operating("ff_stop_turn", "77777777-7777-7777-7777-777777777777")
+	stopsAnew          = operating("ff_stop_turn", "88888888-8888-8888-8888-888888888888")
+	forks              = operating("ff_fork_execution", "99999999-9999-4999-9999-999999999999", "step", "0", "")
 	ticks              = move{name: "tick", call: func(*actor) call {
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	}}
@@ -162,6 +167,9 @@ var meetings = []meeting{
 	{"rewinds", []option{retries(1)}, 1, [3][4]move{
 		{claims, steps, completes, claims}, {claims, steps, appends, fails},
 		{rewinds, ticks, rewindsAnew, revokes}}},
+	{"turns are stopped, forked and rewound", []option{retries(1)}, 1, [3][4]move{
+		{claims, steps, overs, completes}, {claims, stoppeds, delays, fails},
+		{stops, forks, stopsAnew, rewinds}}},
 	{"continues", nil, soaking(2), [3][4]move{
 		{claims, continues, claims, completes}, {claims, continues, continues, claims},
 		{cancels, passes(ttl), ticks, replays}}},
@@ -351,6 +359,9 @@ func (w *env) judge(before, after *node, c call, a answer) {
 		}
 		if strings.Contains(result, "waitpoint_") && isHolder(before.dump, f) {
 			break // the holder is told that what it would wait on does not wait for it
+		}
+		if strings.HasPrefix(result, "turn_stopped") && isHolder(before.dump, f) {
+			break // or that its answer does not end the turn
 		}
 		if holder := isHolder(before.dump, f); holder && result != "OK" && result != "ALREADY_SATISFIED" ||
 			!holder && result == "OK" {

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -252,6 +253,54 @@ var rewindScenarios = []scenario{
 			w.no(err)
 			same(w, "answered already", s.Satisfied, true)
 		}},
+	{name: "a waitpoint before the step is opened anew if the answer of its wait is forgotten", run: func(w *env) {
+		w.seed()
+		for _, how := range []string{"answered", "stopped", "held", "kept", "remembered", "ended"} {
+			k, c := w.holder()
+			id := c.Fence.Execution
+			m := w.handed(c.Fence, "handed")
+			w.stepping(c.Fence, "a")
+			w.stopped(c.Fence, awaiting("it"), onPending(m))
+			if how == "stopped" {
+				w.halted(id, "anna", mint.UUID())
+			} else {
+				w.signal(id, m, "go", waitwords.EffectSatisfied)
+			}
+			step, want, value := "a", "", "nothing"
+			if how != "answered" && how != "stopped" {
+				c = k.one(id)
+				w.stepping(c.Fence, "b")
+			}
+			switch how {
+			case "kept":
+				step, want, value = "b", ":w:handed a", "signal: go"
+			case "remembered":
+				w.stopped(c.Fence, awaiting("more"))
+				step, want = "b", ":a:it :w:handed a"
+			case "ended":
+				same(w, "the end", w.complete(c.Fence, "").Err, nil)
+			}
+			w.rewound(id, engine.Rewind{Step: step})
+			c = k.one(id)
+			w.all(how, eq(stepNames(c), want), eq(told(c.Resume), value))
+			if want == "" {
+				w.stopped(c.Fence, awaiting("it"), onPending(w.handed(c.Fence, "handed")))
+			}
+		}
+	}},
+	{name: "another input starts the count of rewinds anew", run: func(w *env) {
+		k, c := w.holder()
+		id := c.Fence.Execution
+		for link := range 2 {
+			w.stepping(c.Fence, "a")
+			w.rewound(id, engine.Rewind{Step: "a"})
+			c = k.one(id)
+			same(w, "takes", c.Takes, 1)
+			w.goOn(c.Fence, "x")
+			c = k.one(id)
+			w.all("another link", eq(c.Takes, 0), eq(c.Continues, link+1))
+		}
+	}},
 	{name: "a rewind cancels the children that its execution waits for", run: func(w *env) {
 		for _, waits := range []bool{true, false} { // or has only made them
 			f := w.family()

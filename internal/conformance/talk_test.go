@@ -176,6 +176,24 @@ var talkScenarios = []scenario{
 		f := k.one(id).Fence
 		w.delay(f, time.Hour)
 		w.code(id, "R2ai")
+		id = w.create(reclaims(9))
+		for i := range 3 {
+			c := w.worker("lost" + strconv.Itoa(i)).one(id)
+			same(w, "claim", c.Stop, "")
+			if i == 2 {
+				same(w, "runs", w.halted(id, "anna", mint.UUID()), "anna")
+			}
+			_, err := w.e.MarkSessionDead(trail.As(w.ctx, "", "test"), w.p, c.Fence.Session)
+			w.no(err)
+			w.settleTime()
+			if i == 1 {
+				w.code(id, "R2r")
+				w.advance(time.Minute)
+				w.settleTime()
+			}
+		}
+		w.code(id, "R1r")
+		w.cancel(id)
 		_, late := w.holder()
 		id = late.Fence.Execution
 		same(w, "runs", w.halted(id, "anna", mint.UUID()), "anna")

@@ -26,12 +26,14 @@ func (x *execution) attempts(code codes.Code) {
 	}
 	x.want("n", ran)
 	x.want("e", ran)
-	now, before := course{epoch: x.number("e"), attempts: n, replays: x.takes()}, x.before[x.id].course
+	times, _ := x.link()
+	now, before := course{epoch: x.number("e"), attempts: n, links: times, replays: x.takes()}, x.before[x.id].course
 	if code[0] == 'T' {
 		now.ended = x.core["s"] + " at " + x.core["en"]
 	}
-	if now.epoch < before.epoch || now.attempts < before.attempts || now.replays < before.replays ||
-		before.ended != "" && now != before && now.replays == before.replays {
+	if now.epoch < before.epoch || now.attempts < before.attempts || now.links < before.links ||
+		now.links == before.links && (now.replays < before.replays ||
+			before.ended != "" && now != before && now.replays == before.replays) {
 		x.say("went back from %+v to %+v", before, now)
 	}
 	x.now[x.id] = past{course: now, points: x.points, suspension: x.Hashes[":u:"+x.id]}
@@ -51,7 +53,16 @@ func (x *execution) attempts(code codes.Code) {
 	}
 }
 
-// takes is how often it was replayed or rewound.
+// link is how often it continued, and the first attempt of its link.
+func (x *execution) link() (times, first int) {
+	parts := strings.Split(x.core["lk"], ",")
+	if len(parts) != 3 {
+		return 0, 1
+	}
+	return atoi(parts[0]), atoi(parts[1])
+}
+
+// takes is how often it was replayed, or rewound in this link.
 func (x *execution) takes() float64 { return x.number("pc") + x.number("rx") }
 
 // records: every attempt that has ended has one, unless its end is that of the execution and a success. One that was
@@ -60,6 +71,7 @@ func (x *execution) records(code codes.Code) {
 	n := int(x.number("n"))
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
 	kept := x.links(n)
+	_, first := x.link()
 	for i := kept; i <= n; i++ {
 		record, ok := folded[strconv.Itoa(i)]
 		last := i == n && float64(i) > x.number("bs")
@@ -76,7 +88,7 @@ func (x *execution) records(code codes.Code) {
 			x.say("attempt %d is recorded as %q", i, record)
 			continue
 		}
-		if parts[0] == "replay" && float64(i) > x.number("bs")+1 {
+		if parts[0] == "replay" && float64(i) > x.number("bs")+1 && i >= first {
 			replays++
 		}
 		e, _ := strconv.ParseFloat(parts[6], 64)

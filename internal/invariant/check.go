@@ -23,6 +23,7 @@ type past struct {
 }
 
 type course struct {
+	links                    int // how often it continued, which starts the count of rewinds anew
 	epoch, attempts, replays float64
 	ended                    string
 }

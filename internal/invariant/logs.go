@@ -63,7 +63,7 @@ func (x *execution) logs(attempt string, meta map[string]string) {
 // runs: every run after the first has an entry, by its first frame, of which the newest are kept; it tells which of
 // the frames before it were recorded.
 func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XRangeEntry) {
-	if !runText.MatchString(meta["e"]) || meta["r"] != "" && !placeText.MatchString(meta["r"]) {
+	if !runText.MatchString(meta["e"]) || meta["r"] != "" && !coverText.MatchString(meta["r"]) {
 		say("its run is %q, recorded is %q", meta["e"], meta["r"])
 	}
 	last := max(count(meta, "n"), 1)
@@ -85,6 +85,7 @@ func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XR
 var (
 	runText   = regexp.MustCompile(`^[1-9]\d*[uk]?$`)
 	placeText = regexp.MustCompile(`^\d+ \d+-\d+$`)
+	coverText = regexp.MustCompile(`^\d+ \d+-\d+( \d+ \d+ \d+)?$`)
 )
 
 // single is an entry for each frame: frames that one call appended share one, which has the id of the last and no

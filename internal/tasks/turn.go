@@ -19,6 +19,8 @@ type Turn struct {
 	// Recorded tells whether a step of this name is recorded, Answered whether a wait of this name, or one for
 	// children, was answered, and Received whether a receipt is recorded. None takes the name.
 	Recorded, Answered, Received func(name string) bool
+	// Announced tells whether the children of a wait of this name may have been made, of those that readers see.
+	Announced func(wait string) bool
 	// Unasked is the name of the wait whose answer this run has not asked for; "" for none.
 	Unasked func() string
 	// Take takes messages under a name that no receipt of handler.Receive has, as waits.Run.Take does.

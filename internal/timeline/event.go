@@ -68,7 +68,7 @@ func Told(e flowfabric.Event) flowfabric.Event {
 		b.WriteString(", to before " + printable(e.Detail))
 	case e.Kind == EventForked && first == "<":
 		of, step, _ := strings.Cut(rest, " ")
-		fmt.Fprintf(&b, " from %s%s", of, before(step))
+		fmt.Fprintf(&b, ", a fork of %s%s", of, before(step))
 	case e.Kind == EventForked:
 		of, step, _ := strings.Cut(rest, " ")
 		fmt.Fprintf(&b, ", the fork is %s%s", of, before(step))
@@ -93,7 +93,7 @@ func Told(e flowfabric.Event) flowfabric.Event {
 // outcomes are the states of ended attempts in words.
 var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed",
 	"ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted", "continued": "continued",
-	"rewound": "rewound"}
+	"rewound": "rewound", "forked": "forked"}
 
 // before says before which step a fork was made.
 func before(step string) string {

@@ -48,8 +48,9 @@ end
 function ff_fork.rest(ctx, c, id, from)
   if not c.had_waits then return nil end
   local u = suspension.read(ctx, id)
+  if from and tonumber(u.after or '0') >= from then return nil end
   local kept, bad = suspension.remember(ctx, c, id, u)
-  if not kept or from and tonumber(u.after or '0') >= from then return nil, bad end
+  if not kept then return nil, bad end
   local attempt, at, took = suspension.span(ctx, u)
   kept.log = attempt .. ' ' .. at .. ' ' .. took .. ' ' .. (u.after or '0')
   kept.attempt, kept.at = tonumber(attempt), at
@@ -99,24 +100,25 @@ function ff_fork.attempts(ctx, c, id, to, n, cut)
   local _, first, kept = chain.of(c)
   for attempt = kept, n do
     local a = reply.int(attempt)
-    local v = redis.call('HMGET', keys.attempts(r, id), a, a .. 'r', a .. 'b')
+    local v = redis.call('HMGET', keys.attempts(r, id), a, a .. 'r', a .. 'b', a .. 'w', a .. 's')
     if attempt == n and attempt >= first then
       local had = v[1] and pack.split(v[1], '\31') or { c.attempt_type or '', c.claimed_at or '', '', '', '',
         c.session or '', c.epoch or '', c.claim_number or '', core.began(c) or '' }
       had[3], had[4], had[5] = cut.at, 'forked', ''
-      v[1], v[2] = table.concat(had, '\31'), false
+      v[1], v[2], v[4], v[5] = table.concat(had, '\31'), false, false, false
     end
     if attempt == n and v[1] then -- its claims have later epochs
       record.set(ctx, to, 'epoch', pack.split(v[1], '\31')[7])
     end
     if v[1] then folded[#folded + 1], folded[#folded + 2] = a, v[1] end
     if v[2] then folded[#folded + 1], folded[#folded + 2] = a .. 'r', v[2] end
+    if v[4] then folded[#folded + 1], folded[#folded + 2] = a .. 'w', v[4] end
+    if v[5] then folded[#folded + 1], folded[#folded + 2] = a .. 's', v[5] end
     local before, place = base.read(v[3] or ''), cut.covered[a]
     local owner = before and before.owner or id
     if attempt < first then
-      place = before or nil
-      local sequence, last = string.match(redis.call('HGET', keys.meta(r, owner, a), 'r') or '', '^(%d+) (%d+%-%d+)$')
-      if not place and sequence then place = { sequence = sequence, id = last } end
+      place = before or steps.place(redis.call('HGET', keys.meta(r, owner, a), 'r') or nil)
+      if attempt <= tonumber(c.dropped_attempts or '0') then place = nil end
     end
     if place then
       folded[#folded + 1] = a .. 'b'
@@ -155,13 +157,19 @@ function ff_fork.input(ctx, c, id, n, to, q)
   end
 end
 
+-- turn is the turn that a fork is in which keeps the steps before a number, nil: all; nil for its first one.
+function ff_fork.turn(c, from)
+  if not c.turn or not from then return c.turn end
+  return reply.int(math.min(talk.turn(c), from - 1))
+end
+
 -- fresh is the record of a fork.
 function ff_fork.fresh(ctx, c, id, q, t)
   local by = trail.by(ctx)
   local n = { state = 'R1f', created_at = ctx.t, route = t.route, priority = c.priority, policy = c.policy,
     retention = c.retention, has_categories = c.has_categories, attempt_timeout = c.attempt_timeout,
     has_tags = c.has_tags, creator = by ~= '' and by or c.creator, links = c.links,
-    fork_of = id .. ' ' .. q.step }
+    fork_of = id .. ' ' .. q.step, turn = ff_fork.turn(c, q.from) }
   if c.deadline then
     local span = tonumber(c.deadline_span or '') or tonumber(c.deadline) - tonumber(c.created_at)
     n.deadline = reply.int(ctx.now + math.max(1, span))
@@ -232,6 +240,7 @@ local function ff_fork_execution(ctx, q)
     from = c.step_bytes and steps.order(ctx, id, step)
     if not from then return reply.err('step_not_found', step) end
   end
+  q.from = from
   local group, rest = ff_fork.group(ctx, c, id), nil
   answer = ff_fork.refuse(ctx, group)
   if answer then return answer end

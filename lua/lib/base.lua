@@ -28,7 +28,7 @@ end
 function base.measure(ctx, owner, attempt, at)
   local q = tonumber(at.sequence)
   local m = redis.call('HMGET', keys.meta(ctx.r, owner, attempt), 'i', 'c', 'v', 'n', 'b', 'q')
-  local durables, deltas, runs = at.durables or at.sequence, at.deltas or '0', at.runs or '1'
+  local durables, deltas, runs = at.durables, at.deltas, at.runs
   if m[1] == at.id then durables, deltas, runs = m[2] or '0', m[3] or '0', m[4] or '1' end
   local all = math.max(1, tonumber(m[6] or '0'))
   local bytes = math.floor(tonumber(m[5] or '0') * math.min(q, all) / all)

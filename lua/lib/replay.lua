@@ -46,9 +46,9 @@ local function set(ctx, c, id, attempt, place)
   local b = base.of(ctx, c, id, tonumber(attempt))
   if b then
     redis.call('HSET', keys.attempts(ctx.r, id), attempt .. 'b',
-      base.measure(ctx, b.owner, attempt, place or { sequence = '0', id = '0-0' }))
+      base.measure(ctx, b.owner, attempt, place or steps.place('0 0-0')))
   elseif place then
-    redis.call('HSET', keys.meta(ctx.r, id, attempt), 'r', place.sequence .. ' ' .. place.id)
+    redis.call('HSET', keys.meta(ctx.r, id, attempt), 'r', place.text)
   else
     redis.call('HDEL', keys.meta(ctx.r, id, attempt), 'r')
   end
@@ -78,7 +78,7 @@ local function uncover(ctx, c, id, names)
 end
 
 -- forget drops some of the steps, and adds their names to what was told, if it is given.
-local function forget(ctx, c, id, gone, told)
+function replay.forget(ctx, c, id, gone, told)
   if #gone == 0 then return end
   for i = 1, told and #gone or 0 do told[#told + 1] = gone[i] end
   uncover(ctx, c, id, gone)
@@ -106,12 +106,12 @@ function replay.reopen(ctx, c, id, told)
       end
     end
   end
-  forget(ctx, c, id, gone, told)
+  replay.forget(ctx, c, id, gone, told)
 end
 
 -- since forgets the steps that were recorded from a number on, and what a wait was answered that began behind it.
 function replay.since(ctx, c, id, from, told)
-  forget(ctx, c, id, steps.since(ctx, id, from), told)
+  replay.forget(ctx, c, id, steps.since(ctx, id, from), told)
   if c.resume_bytes and tonumber(suspension.read(ctx, id).after or '0') >= from then
     record.clear(ctx, id, 'resume_bytes')
   end

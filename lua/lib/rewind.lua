@@ -71,6 +71,25 @@ local function close(ctx, c, id)
   if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
 end
 
+-- spent forgets the waitpoints that a step records and a wait has closed whose answer is forgotten: the next run could
+-- not wait on them again, and opens others.
+local function spent(ctx, c, id, told)
+  local known, gone, names = {}, {}, redis.call('HKEYS', keys.steps(ctx.r, id))
+  if record.read(ctx, id).resume_bytes then known[suspension.read(ctx, id).id or ''] = true end
+  for i = 1, #names do
+    if string.sub(names[i], 1, 3) == suspension.memo then
+      known[string.match(redis.call('HGET', keys.steps(ctx.r, id), names[i]), suspension.whose) or ''] = true
+    end
+  end
+  for wid, w in pairs(waitpoint.all(ctx, id)) do
+    if w.step and not waitpoint.open(w) and w.suspension ~= '' and not known[w.suspension] then
+      gone[#gone + 1] = waitpoint.step(wid, w)
+    end
+  end
+  table.sort(gone)
+  replay.forget(ctx, c, id, gone, told)
+end
+
 -- live rewinds an execution that has not ended and that refuse let pass.
 local function live(ctx, c, id, q)
   local code = (core.paused(c) and 'R4' or core.blocked(c) and 'R3' or 'R1') .. 'p'
@@ -79,7 +98,10 @@ local function live(ctx, c, id, q)
   record.set(ctx, id, 'state', code, 'rewinds', reply.int(tonumber(c.rewinds or '0') + 1), 'replay_request', q.request)
   record.clear(ctx, id, 'suspension_deadline', 'grant_deadline', 'grant_session', 'grant_number')
   replay.clear(ctx, c, id, q)
-  if c.had_waits then close(ctx, c, id) end
+  if c.had_waits then
+    close(ctx, c, id)
+    spent(ctx, c, id, q.gone)
+  end
   if c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then
     indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id)
   end

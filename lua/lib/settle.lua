@@ -181,6 +181,7 @@ function settle.requeue(ctx, c, id)
     return 'exhausted'
   end
   local pause = c.state == 'A1' and policy.respite(count) or 0
+  if pause > 0 and talk.hurries(ctx, id) then pause = 0 end -- it is to heed a stop
   local code = pause > 0 and 'R2r' or 'R1r'
   record.set(ctx, id, 'state', code, 'reclaims', reply.int(count + 1))
   if pause > 0 then record.set(ctx, id, 'delay_until', reply.int(ctx.now + pause)) end

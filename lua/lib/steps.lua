@@ -33,16 +33,21 @@ function steps.put(ctx, c, id, name, value, attempt, at, took, order, place)
   redis.call('HSET', keys.step_log(ctx.r, id), name, place and log .. ' ' .. place or log)
 end
 
+-- place takes the place of a frame apart (stream.recorded); nil if it is none.
+function steps.place(text)
+  local sequence, id, more = string.match(text or '', '^(%d+) (%d+%-%d+)(.*)$')
+  if not sequence then return nil end
+  local durables, deltas, runs = string.match(more, '^ (%d+) (%d+) (%d+)$')
+  return { text = text, sequence = sequence, id = id, durables = durables or sequence, deltas = deltas or '0',
+    runs = runs or '1' }
+end
+
 -- told takes apart what the log says of a step: attempt, when it was recorded, its number, and the place of the last
 -- frame that it covers, nil if it covers none.
 function steps.told(text)
-  local attempt, at, order, behind = string.match(text or '', '^(%d+) (%d+) %d+ (%d+)()')
+  local attempt, at, order, place = string.match(text or '', '^(%d+) (%d+) %d+ (%d+) ?(.*)$')
   if not attempt then return nil end
-  local sequence, id, more = string.match(text, '^ (%d+) (%d+%-%d+)(.*)$', behind)
-  if not sequence then return attempt, at, tonumber(order) end
-  local durables, deltas, runs = string.match(more, '^ (%d+) (%d+) (%d+)$')
-  return attempt, at, tonumber(order), { sequence = sequence, id = id, durables = durables or sequence,
-    deltas = deltas or '0', runs = runs or '1' }
+  return attempt, at, tonumber(order), steps.place(place)
 end
 
 -- order is the number of a step, nil if it is not recorded.

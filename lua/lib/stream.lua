@@ -1,13 +1,13 @@
 -- stream: the part of an attempt's output stream that transitions touch. Meta fields: c durable frames ever
 -- appended, v summary deltas (the document's version), l best-effort frames, b payload bytes, q last producer sequence,
 -- i last id, k durable frames to keep, m<number> marks and t the last one that was used (frames.trim), z closed at,
--- y closed reason, e run of the last frame, n runs when there is more than one, r sequence and id of the last frame
--- that a recorded step covers. It counts for all three logs, and closes them all.
+-- y closed reason, e run of the last frame, n runs when there is more than one, r the place of the last
+-- frame that a recorded step covers (stream.recorded). It counts for all three logs, and closes them all.
 --
 -- A run is one pass of the handler: it has the epoch of its claim. A claim that is kept while the handler runs again
 -- (its wait was answered already) is marked in e by a letter. A later run of an attempt repeats what the earlier one
 -- left unrecorded, so its first frame has an entry of the same id in the log of runs: n number, e epoch, w why the
--- run before it stopped, r as above, d durable frames before it.
+-- run before it stopped, r its sequence and id, d durable frames before it.
 local stream = {}
 
 local reasons = { h = 'released', d = 'delayed', u = 'suspended' } -- by the letter of the release
@@ -19,7 +19,7 @@ function stream.begin(ctx, f, has, release, first)
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local v = redis.call('HMGET', meta, 'n', 'r')
   local number = reply.int((tonumber(v[1] or '1') or 1) + 1)
-  local recorded = string.match(v[2] or '', '^%d+ %d+%-%d+$') or '0 0-0'
+  local recorded = string.match(v[2] or '', '^%d+ %d+%-%d+') or '0 0-0'
   local own, before = string.match(has.run, '^' .. f.epoch .. '(%a)$'), reply.int(has.before)
   local why = reasons[own or string.match(release or '', '^(%a),') or ''] or ''
   redis.call('XADD', keys.runs(ctx.r, f.id, f.attempt), 'MAXLEN', '~', has.most + 256, first, 'n', number, 'e', f.epoch,
@@ -43,9 +43,11 @@ function stream.recorded(ctx, c, f)
   local v = redis.call('HMGET', meta, 'e', 'q', 'i', 'c', 'v', 'n')
   if v[1] ~= f.epoch or not v[2] or not v[3] then return nil end
   local place = v[2] .. ' ' .. v[3]
+  if v[4] ~= v[2] or v[6] then
+    place = place .. ' ' .. (v[4] or '0') .. ' ' .. (v[5] or '0') .. ' ' .. (v[6] or '1')
+  end
   redis.call('HSET', meta, 'r', place)
-  if v[4] == v[2] and not v[6] then return place end
-  return place .. ' ' .. (v[4] or '0') .. ' ' .. (v[5] or '0') .. ' ' .. (v[6] or '1')
+  return place
 end
 
 -- finish closes the stream of an attempt that has one; the first close wins. The event that every

@@ -90,6 +90,9 @@ function suspension.outcome(ctx, id, u)
   return table.concat(out)
 end
 
+-- whose finds the id of the suspension in an outcome.
+suspension.whose = '^[^\31]*\31[^\31]*\31([^\31]*)'
+
 -- remember plans to keep the outcome of the last suspension as a step, before its record is replaced. It returns name,
 -- value and the step bytes after that; nil when it told nobody anything; or nil and an error when it does not fit.
 function suspension.remember(ctx, c, id, u)

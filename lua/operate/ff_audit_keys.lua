@@ -53,12 +53,18 @@ ff_keys.logs = { f = true, fm = true, fd = true, fl = true, fs = true, fe = true
 -- referred tells whether a fork has frames of an attempt.
 function ff_keys.referred(ctx, id, of) return redis.call('HEXISTS', keys.references(ctx.r, id), of) == 1 end
 
+-- fork tells whether a fork is there, or was set aside, and may be put back.
+function ff_keys.fork(ctx, id)
+  local c = core.read(ctx, id)
+  return c.base or c.damaged or redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1
+end
+
 -- references: every fork that has frames of an execution is there. Without any, nothing refers to these frames.
 function ff_keys.references(ctx, id)
   local key, left, gone, lost = keys.references(ctx.r, id), 0, {}, {}
   local v = redis.call('HGETALL', key)
   for i = 1, #v, 2 do
-    if #v[i] == 36 and core.read(ctx, v[i]).base then
+    if #v[i] == 36 and ff_keys.fork(ctx, v[i]) then
       left = left + 1
     elseif #v[i] == 36 then
       lost[#lost + 1] = v[i]

@@ -104,7 +104,7 @@ local function ff_read_attempt_stream(ctx, q)
   if attempt < kept then closed, reason = true, 'removed' end
   local recorded, place = '0', '0-0'
   if m[10] and attempt > tonumber(c.dropped_attempts or '0') then
-    recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$')
+    recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)')
   end
   local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', gone, last,
     closed and '1' or '0', m[5] or b and past.ended or '0', reason, reply.int(started), c.state, m[7] or '0',

@@ -114,5 +114,8 @@ func TestTurnsOnThePage(t *testing.T) {
 	b.window(400, 900, "dark")
 	b.want("document.documentElement.scrollWidth <= 400", "true")
 	b.shoot("turn-forked-phone")
+	b.window(1280, 1400, "light")
+	b.visit("executions/" + id)
+	b.wait(`document.querySelector(".history")?.innerText.includes("Fork made:")`)
 	b.quiet(asked401, "status of 409")
 }

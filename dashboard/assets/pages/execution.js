@@ -25,7 +25,7 @@ function turnOf(f) {
   if (f.type !== "turn" || typeof f.value?.act !== "string") return null
   const v = f.value, list = (what, of) => of?.length ? ` ${what}: ${of.map(String).join(", ")}.` : ""
   const tokens = v.tokens ? ` ${plural(v.tokens, "token")} paid${v.estimated ? ", by estimate" : ""}.` : ""
-  return `${turnActs[v.act] ?? v.act}${v.by ? ` by ${v.by}` : ""}${v.reason ? `: ${v.reason}` : ""}.${tokens}${list("Done", v.done)}${list("Not made", v.not_made)}`
+  return `${turnActs[v.act] ?? v.act}${v.by ? ` by ${v.by}` : ""}${v.reason ? `: ${v.reason}` : ""}.${tokens}${list("Done", v.done)}${list("Not made", v.not_made)}${list("May have been made", v.unknown)}`
 }
 
 // summaryOf says that an agent's model sees a summary in the place of the beginning, null for any other frame.
@@ -130,7 +130,7 @@ function turnActions(x, steps, reload) {
   const step = hint => ({ name: "step", label: "From the step", kind: "choice", required: true, value: latest, options: names.map(n => [n, visible(n)]), hint })
   return [
     !end && may("stop") && { label: "Stop the answer…", run: () => act({ title: "Stop the answer", text: `An agent ends what it says where it is, and its run goes on. A call that runs ends by itself; those that have not begun are not made. Tokens stay paid. Other handlers do not hear it.`, action: "Stop it",
-      run: v => post(`${path}:stop`, { reason: v.reason }), done: v => v.already ? "Somebody had stopped it already." : `Stopped.${v.steps?.length ? " Done in this turn:" + whatIsGone(v.steps) : ""}`, then: reload }) },
+      run: v => post(`${path}:stop`, { reason: v.reason }), done: v => v.already ? "Somebody had stopped it already." : `Stopped.${v.done?.length ? " Done in this turn:" + whatIsGone(v.done) : ""}`, then: reload }) },
     names.length > 0 && may("rewind") && { label: "Go on from a step…", danger: true, run: () => act({ title: "Go on from a step", text: "The step is forgotten, and so is what was recorded after it. The handler does it again, in a new attempt. What was paid stays paid, and effects that are done stay done. Children that run are cancelled.", action: "Go on from there", danger: true,
       fields: [step("An agent's answers are “model 1”, “model 2” and so on."), { name: "message", label: "What the user says instead", kind: "area", hint: "Only before an answer of an agent; empty to keep what was said" }],
       run: v => post(`${path}:rewind`, { step: v.step, attempt: x.attempts, message: v.message || undefined, reason: v.reason }), done: v => `It goes on from there, in attempt ${v.attempt}. Forgotten:${whatIsGone(v.dropped)}`, then: reload }) },
