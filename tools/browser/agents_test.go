@@ -216,6 +216,9 @@ func TestMergedStream(t *testing.T) {
 	for _, want := range []string{"I have it checked.", "check 1.1", "check 1.2", "I look into the case."} {
 		b.wait(`document.querySelector(".log").innerText.includes(` + literal(want) + `)`)
 	}
+	b.wait(`document.querySelectorAll(".pane .call .talk .said").length >= 4`) // two sub-agents, each in its call
+	b.want(`document.querySelector(".pane .call > summary").innerText`, "check …")
+	b.want(`document.querySelector(".pane .call .talk .own").innerText`, "check 1.1: its own page")
 	b.shoot("merged-stream")
 	b.visit("approvals")
 	b.wait(`document.querySelectorAll(".inbox > li").length === 3`)
@@ -235,6 +238,12 @@ func TestMergedStream(t *testing.T) {
 	d.until(id, "completed")
 	b.visit("executions/" + id)
 	b.wait(`document.querySelector(".log").innerText.includes("It has ended: completed")`)
+	b.wait(`[...document.querySelectorAll(".pane > .talk > .said > .call > summary")]` +
+		`.every(e => e.innerText === "check ✓ done")`)
+	b.wait(`document.querySelectorAll(".pane > .talk > .said > .cost").length === 2`)
+	b.shoot("conversation")
+	b.press("All output")
+	b.want(`document.querySelector(".pane").hidden + " " + document.querySelector(".log").hidden`, "true false")
 	b.quiet(asked401)
 }
 

@@ -81,6 +81,12 @@ func TestTurnsOnThePage(t *testing.T) {
 	b.press("Stop it")
 	b.says("Stopped.")
 	shows("The answer was stopped by operator: too slow.")
+	talks := func(want string) {
+		t.Helper()
+		b.wait(`[...document.querySelectorAll(".pane .words, .pane .aside")].map(e => e.innerText.trim())` +
+			`.join("|") === ` + literal(want))
+	}
+	talks("slow|The answer was stopped by operator: too slow. 52 tokens paid, by estimate.|You say,")
 	d.until(id, "suspended")
 	b.wait(`document.querySelector(".history")?.innerText.includes("The answer was stopped by operator")`)
 	b.press("Actions")
@@ -99,6 +105,7 @@ func TestTurnsOnThePage(t *testing.T) {
 	d.until(id, "suspended")
 	b.wait(`document.querySelector(".history")?.innerText.includes("Goes on from model 1")`)
 	shows("It goes on from an earlier step, says operator")
+	talks("hello|You say, hello") // what was dropped is gone
 	b.shoot("turn-edited")
 	b.visit("executions/" + id)
 	b.wait(`document.querySelector("#steps")`)

@@ -2,6 +2,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
 import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { Conversation } from "../conversation.js"
 import { Timeline } from "../timeline.js"
 import { Answer, questionsOf, titleOf } from "../answer.js"
 import { mailboxOf, Messages, sendMessage } from "../message.js"
@@ -40,11 +41,14 @@ function nearly(x, steps, history) {
 }
 
 // Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
-function Output({ id, onMoved }) {
-  const log = useRef(null), stick = useRef(true)
+// What an agent says is shown as a conversation, and all that was put out beside it.
+function Output({ id, steps, onMoved }) {
+  const log = useRef(null), pane = useRef(null), stick = useRef(true), talk = useRef(null)
+  const [raw, setRaw] = useState(false)
   const [info, setInfo] = useState({ state: "connecting", frames: 0, gaps: 0, ended: false })
   useEffect(() => {
-    const out = log.current
+    const out = log.current, conversation = talk.current = new Conversation()
+    pane.current.replaceChildren(conversation.root)
     let live = { frames: 0, gaps: 0, state: "connecting", ended: false, run: null, size: 0 }
     let queue = [], frame = 0
     let child = "", last = ""
@@ -65,8 +69,8 @@ function Output({ id, onMoved }) {
       }
       queue = []
       while (out.childElementCount > 400) out.firstElementChild.remove()
-      if (stick.current) out.scrollTop = out.scrollHeight
-      setInfo({ ...live })
+      if (stick.current) for (const e of [out, pane.current]) e.scrollTop = e.scrollHeight
+      setInfo({ ...live, talk: live.talk ||= conversation.begun })
     }
     const later = () => { frame ||= requestAnimationFrame(flush) }
     const show = (name, d) => {
@@ -78,6 +82,7 @@ function Output({ id, onMoved }) {
         live.frames++
         const f = d.frame, told = turnOf(f) ?? summaryOf(f), lines = told ? [told] : f.type === "message" && saidBy(f.value, spoke[child])
         if (!told) spoke[child] = f.type === "token"
+        if (told) conversation.note(d, told)
         if (lines) lines.forEach(line => queue.push([visible(line), "note mark"]))
         else queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
         if (!lines && f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
@@ -91,6 +96,7 @@ function Output({ id, onMoved }) {
       else if (name === "retry") note(`Another attempt begins at ${instant(d.at)}`, "mark")
       else if (name === "end") { live.ended ||= !child; note(`It has ended: ${stateWord(d.state)}`, "mark") }
       else if (name === "problem") note(d.detail || "The stream ended.", "warn")
+      conversation.show(name, d)
       if (name !== "frame") onMoved()
       later()
     }
@@ -100,7 +106,14 @@ function Output({ id, onMoved }) {
     })
     return () => { leave(); cancelAnimationFrame(frame) }
   }, [id])
-  return html`<div class="output"><div ref=${log} class="log" tabindex="0" role="log" aria-label="Output" aria-live="off" onScroll=${e => { stick.current = e.target.scrollHeight - e.target.scrollTop - e.target.clientHeight < 40 }}></div>
+  useEffect(() => {
+    const names = new Map(steps.filter(s => s.kind === "step" && s.state !== "failed").map(s => [/(?:^| )model (\d+)$/.exec(s.name)?.[1], s.name]))
+    talk.current?.cost(async n => names.has(String(n)) ? (await get(`executions/${id}/steps/${segment(names.get(String(n)))}`)).value : null)
+  }, [id, steps, info.talk])
+  const both = info.talk, onScroll = e => { stick.current = e.target.scrollHeight - e.target.scrollTop - e.target.clientHeight < 40 }
+  return html`<div class="output">${both && html`<div class="views" role="group" aria-label="What is shown"><button type="button" class="small" aria-pressed=${!raw} onClick=${() => setRaw(false)}>Conversation</button><button type="button" class="small" aria-pressed=${raw} onClick=${() => setRaw(true)}>All output</button></div>`}
+    <div ref=${pane} class="pane" tabindex="0" role="log" aria-label="Conversation" aria-live="off" hidden=${!both || raw} onScroll=${onScroll}></div>
+    <div ref=${log} class="log" tabindex="0" role="log" aria-label="Output" aria-live="off" hidden=${both && !raw} onScroll=${onScroll}></div>
     ${info.frames === 0 && html`<p class="dim">${info.ended ? "No output." : "No output yet. It appears here as it comes."}</p>`}
     <p class="dim" role="status">${plural(info.frames, "frame")}${info.gaps ? `, ${number(info.gaps)} were lost` : ""}${info.ended ? "" : info.state === "live" ? ", live" : info.state === "away" ? ", connecting again…" : ""}</p></div>`
 }
@@ -147,12 +160,12 @@ function actions(x, steps, reload) {
   const held = isHeld(x)
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
-    ...turnActions(x, steps, reload),
     end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
       fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
     x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume", reason: "required",
       run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
     !end && may("sendMessage") && { label: "Send a message…", run: () => sendMessage({ id: x.id, kind: x.kind, then: reload }) },
+    ...turnActions(x, steps, reload),
     x.state === "delayed" && simple("runNow", "run-now", "Run now", "It no longer waits for its time.", "It may run now."),
     x.state === "active" && simple("revoke", "revoke", "Take it from its worker", `${x.worker || "Its worker"} is told to stop, and another one begins a new attempt. No retry is used up.`, "Taken away.", true),
     !end && !held && x.state !== "suspended" && x.state !== "active" && simple("hold", "hold", "Hold", "No worker gets it until somebody lets it go on.", "Held."),
@@ -206,7 +219,7 @@ export default function Execution({ id }) {
       <div class="two wide-left"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
-        <${Section} id="output" title="Output"><${Output} id=${id} onMoved=${moved} /><//>
+        <${Section} id="output" title="Output"><${Output} id=${id} steps=${steps} onMoved=${moved} /><//>
         ${messages?.waiting > 0 && html`<${Section} id="messages" title="Messages" note=${`${number(messages.waiting)} not received yet`}><${Messages} of=${messages} /><//>`}
         <${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
           ${!isEnded(x.state) ? html`<p class="none">It has not ended.</p>` : html`<${Loaded} of=${result}>${r => r && (r.output ? html`<${Payload} of=${r.output} name="result" />` : html`<${Facts} rows=${[["State", html`<${State} state=${r.state} />`], ["Category", r.failure?.category], ["Message", r.failure?.message && html`<span class="bad-text">${visible(r.failure.message)}</span>`], ["By", r.by && visible(r.by)], ["Reason", r.reason && visible(r.reason)]]} />`)}<//>`}
