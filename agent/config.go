@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -199,7 +200,7 @@ func (c Config) validate() error {
 		if !slices.Contains([]Role{User, Assistant, ToolRole}, m.Role) {
 			return invalid("Messages[%d] has role %.40q, want %s, %s or %s", i, m.Role, User, Assistant, ToolRole)
 		}
-		if err := c.checkMessage(m); err != nil {
+		if err := cmp.Or(checkID(m.ID), c.checkMessage(m)); err != nil {
 			return invalid("Messages[%d].%v", i, err)
 		}
 	}

@@ -83,8 +83,9 @@ func shortened(m Message, limit int) Message {
 	if messageLen(m) <= limit {
 		return m
 	}
-	text := cut(m.Text(), limit/2, limit/2) + fmt.Sprintf("… (%d calls)", len(calls))
-	return Message{Role: m.Role, Parts: Text(text)}
+	half := (limit - encodedText(m.ID)) / 2
+	text := cut(m.Text(), half, half) + fmt.Sprintf("… (%d calls)", len(calls))
+	return Message{ID: m.ID, Role: m.Role, Parts: Text(text)}
 }
 
 // cutTexts cuts parts of a type, the last ones first, until they take over bytes less as JSON or are notes.

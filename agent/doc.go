@@ -30,11 +30,11 @@
 //
 // Followers of the execution (client.Execution.Tail) see it live, as frames: [FrameMessage] for each message when it is
 // new to the model, then [FrameToken] and [FrameReasoning] while an answer comes, then a [FrameMessage] of the
-// answer. All frames are appended inside the steps of model calls, which run one after the other. So a reader that
-// drops what a stream.Resumption says is repeated sees each of them once. A message is one frame of at most 64 KiB: a
-// longer text or longer arguments are cut there, with a note. About 10,000 frames of an attempt are kept, and a later
-// attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from the recorded steps,
-// at any time.
+// answer and a [FrameUsage]. All frames are appended inside the steps of model calls, which run one after the other.
+// So a reader that drops what a stream.Resumption says is repeated sees each of them once. A message is one frame of
+// at most 64 KiB: a longer text or longer arguments are cut there, with a note. About 10,000 frames of an attempt are
+// kept, and a later attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from the
+// recorded steps, at any time.
 //
 // # Tools that wait
 //
@@ -92,9 +92,10 @@
 //
 // With Config.Mailbox, what client.Execution.Send puts into that mailbox is what the user says. A JSON string, or the
 // member text of an object, is the text. An array of [Part], or the member parts of an object such as a [Message], are
-// parts: no reasoning, and no blobs without Config.Blobs. Anything else is taken as it is. Messages are heard before
-// each model call but the first, and when the model has ended; those that came meanwhile are answered together. With
-// Config.OneByOne each gets an answer of its own.
+// parts: no reasoning, and no blobs without Config.Blobs. Anything else is taken as it is. The member id of such an
+// object, printable text of at most 128 bytes, names the message ([Message].ID); a longer or other one is passed over.
+// Messages are heard before each model call but the first, and when the model has ended; those that came meanwhile are
+// answered together. With Config.OneByOne each gets an answer of its own.
 //
 // With Config.WhileBusy a message that comes while the agent talks ends the answer in mid-token, or is refused.
 //

@@ -58,7 +58,7 @@ func TestGovernor(t *testing.T) {
 		t.Errorf("%v, %+v, asked %d times in %v: %+v", r.Err, r.Result, asked, r.Elapsed, r.Attempts)
 	}
 	r.Want(fftest.Want{Steps: []string{"model 1", "tool 1.1 search", "model 2"}})
-	if n := len(r.Kept("message")); n != 4 || len(r.Frames) != 5 {
+	if n := len(r.Kept("message")); n != 4 || len(r.Frames) != 7 {
 		t.Errorf("readers see %d messages in %d frames", n, len(r.Frames))
 	}
 	if end.UnderWay != 0 || end.Waiting != 0 || end.Refused != 0 {

@@ -95,7 +95,7 @@ func TestStopInAnAnswer(t *testing.T) {
 	for _, f := range r.Frames {
 		types = append(types, f.Type)
 	}
-	if !slices.Equal(types[len(types)-2:], []string{agent.FrameTurn, agent.FrameMessage}) {
+	if !slices.Equal(types[len(types)-3:], []string{agent.FrameTurn, agent.FrameMessage, agent.FrameUsage}) {
 		t.Errorf("frames %q", types)
 	}
 }

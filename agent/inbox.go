@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -67,7 +71,14 @@ func (r *run) reworded() error {
 	for n > 0 && r.says[n-1].Role == User {
 		n--
 	}
-	r.says = append(slices.Clone(r.says[:n]), r.blobs.hold(r.said(m)))
+	said := r.said(m)
+	unnamed := said.ID == ""
+	for _, old := range r.says[n:] {
+		if unnamed && old.ID != "" {
+			said.ID = old.ID
+		}
+	}
+	r.says = append(slices.Clone(r.says[:n]), r.blobs.hold(said))
 	r.seen = min(r.seen, len(r.tells)+n)
 	return nil
 }
@@ -79,9 +90,18 @@ func (r *run) said(sent suspend.Message) Message {
 	m := Message{Role: User, From: strings.ToValidUTF8(sent.By, "\ufffd"), Parts: Text(string(sent.Payload))}
 	var text string
 	var parts []Part
+	if sent.Number > 0 { // an edit has none
+		m.ID = "m" + strconv.FormatUint(sent.Number, 10)
+	}
 	var object struct {
+		ID    any     `json:"id"`
 		Text  *string `json:"text"`
 		Parts []Part  `json:"parts"`
+	}
+	name := func() {
+		if id, ok := object.ID.(string); ok && id != "" && checkID(id) == nil {
+			m.ID = id
+		}
 	}
 	switch {
 	case sent.Encoding != "json": // as it is
@@ -91,10 +111,24 @@ func (r *run) said(sent suspend.Message) Message {
 		m.Parts = parts
 	case json.Unmarshal(sent.Payload, &object) == nil && r.hears(object.Parts):
 		m.Parts = object.Parts
+		name()
 	case object.Text != nil && len(object.Parts) == 0:
 		m.Parts = Text(*object.Text)
+		name()
 	}
 	return m
+}
+
+const maxMessageID = 128 // bytes
+
+// checkID says what is wrong with the name of a message.
+func checkID(id string) error {
+	if len(id) > maxMessageID || !utf8.ValidString(id) || strings.ContainsFunc(id, func(c rune) bool {
+		return !unicode.IsPrint(c)
+	}) {
+		return fmt.Errorf("ID %.40q is not valid, want at most %d bytes of printable text", id, maxMessageID)
+	}
+	return nil
 }
 
 // hears says that these parts can be what the user says.

@@ -81,6 +81,9 @@ const (
 
 // Message is one entry of a conversation. [Text] makes the parts of one that is only a text.
 type Message struct {
+	// ID names a message of the user: what its sender has named it, see the package comment, else "m" and its number in
+	// the mailbox. "" for Config.Prompt, answers, results of tools, and what the agent itself says to the model.
+	ID    string     `json:"id,omitempty"`
 	Role  Role       `json:"role"`
 	Parts []Part     `json:"parts,omitempty"`
 	From  string     `json:"from,omitempty"`  // who said it, of role User, if that is known

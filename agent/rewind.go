@@ -86,8 +86,9 @@ func Regenerate(ctx context.Context, c *client.Client, id flowfabric.ExecutionID
 
 // Edit is [Regenerate] with another message in the place of what the user said before the answer: Config.Prompt, or the
 // messages that were received for it. Before an answer that follows results of tools it is an additional message. It
-// is sent as by client.Execution.Send, at most 64 KiB: a string, []Part, or what else a mailbox takes. The last edit of
-// a message counts, also for later calls of Regenerate.
+// is sent as by client.Execution.Send, at most 64 KiB: a string, []Part, or what else a mailbox takes. One that does
+// not name itself has the name ([Message].ID) of the last message that it replaces. The last edit of a message counts,
+// also for later calls of Regenerate.
 func Edit(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, at Place, message any,
 	opts ...flowfabric.ActOption) (Rewound, error) {
 	if message == nil {

@@ -9,32 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
-	"github.com/flowfabric/flowfabric-go/stream"
-)
-
-// Types of the frames that an agent appends.
-const (
-	FrameMessage   = "message"   // a [Message] as JSON
-	FrameToken     = "token"     // a piece of an answer's text
-	FrameReasoning = "reasoning" // a piece of what the model thinks
-	// FrameSummary says that a summary has taken the place of the beginning for the model ([Compact]). It is a JSON
-	// object: for how many of the run's first messages it stands (messages), about how many tokens the next request
-	// had and has (before, after), and the text.
-	FrameSummary = "summary"
-	// FrameTurn says, beside the message of an answer, that the answer was broken off, or that somebody has stopped
-	// the turn behind it. Its payload is a JSON object: act (stop or interrupt), by and reason of who stopped it, model
-	// (the number of the answer), tokens that the answer cost and how many of them are estimated, done (the steps of
-	// the turn's tools that were called), not_made (those that were not any more) and unknown (those that a lost worker
-	// may have begun). It comes before the message, and behind that of a whole answer whose last word a stop has
-	// overtaken.
-	FrameTurn = "turn"
 )
 
 const maxCallID = 256 // bytes
@@ -126,7 +106,10 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 			return turn{}, err
 		}
 	}
-	return answer, r.show(ctx, answer.Message)
+	if err := r.show(ctx, answer.Message); err != nil {
+		return turn{}, err
+	}
+	return answer, r.showUsage(ctx, r.done.Turns+1, answer)
 }
 
 // call calls the model, unless the turn was halted before, and tells the gate of its service what it used.
@@ -258,7 +241,7 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 // settle makes an answer what a later run will read back, and refuses one that is none.
 func (a *turn) settle(number int) error {
 	m := &a.Message
-	m.Role, m.From, m.Call, m.Tool, m.Failed, m.Edited = Assistant, "", "", "", false, nil
+	m.ID, m.Role, m.From, m.Call, m.Tool, m.Failed, m.Edited = "", Assistant, "", "", "", false, nil
 	if err := checkParts(m.Parts); err != nil {
 		return handler.Category(categoryProtocol, fmt.Errorf("the answer: %w", err))
 	}
@@ -302,32 +285,4 @@ func (a *turn) settle(number int) error {
 		return handler.Permanent(fmt.Errorf("the answer does not encode: %w", err))
 	}
 	return nil
-}
-
-// pieces appends a delta as frames of at most 64 KiB.
-func (r *run) pieces(ctx context.Context, typ, text string) error {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	for len(text) > limits.MaxFrame {
-		end := limits.MaxFrame
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		if err := r.task.Frame(ctx, typ, text[:end]); err != nil {
-			return err
-		}
-		text = text[end:]
-	}
-	if text == "" {
-		return nil
-	}
-	return r.task.Frame(ctx, typ, text)
-}
-
-// show appends a message as one frame.
-func (r *run) show(ctx context.Context, m Message) error {
-	payload, err := json.Marshal(shortened(m, limits.MaxFrame))
-	if err != nil {
-		return handler.Permanent(fmt.Errorf("a message does not encode: %w", err))
-	}
-	return r.task.FrameBytes(ctx, stream.Frame{Type: FrameMessage, Encoding: "json", Payload: payload})
 }

@@ -1,0 +1,166 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// named are the names of messages of the user, with what they say.
+func named(messages []agent.Message) (all []string) {
+	for _, m := range messages {
+		if m.Role == agent.User || m.ID != "" {
+			all = append(all, m.ID+"="+m.Text())
+		}
+	}
+	return all
+}
+
+// shownMessages are the messages that readers see in the end.
+func shownMessages(t *testing.T, r *fftest.Report[agent.Result]) (all []agent.Message) {
+	t.Helper()
+	for _, payload := range r.Kept("message") {
+		var m agent.Message
+		must.No(t, json.Unmarshal([]byte(payload), &m))
+		all = append(all, m)
+	}
+	return all
+}
+
+// A message has the name that its sender gave it, else its number; result, transcript and readers have it, and it
+// outlives a new input. A name that is none is passed over, and no answer has one.
+func TestMessageIDs(t *testing.T) {
+	type object = map[string]any
+	long := strings.Repeat("é", 64)
+	sent := []any{"one", object{"id": "u-2", "text": "two"}, object{"id": long, "parts": agent.Text("three")},
+		object{"id": long + "x", "text": "four"}, object{"id": "a\nb", "text": "five"}, object{"id": 6, "text": "six"},
+		object{"id": "", "text": "seven"}, object{"id": "u-8", "other": true}, agent.Text("nine"),
+		agent.Message{ID: "u-10", Parts: agent.Text("ten")}}
+	want := []string{"=hello", "m1=one", "u-2=two", long + "=three", "m4=four", "m5=five", "m6=six", "m7=seven",
+		`m8={"id":"u-8","other":true}`, "m9=nine", "u-10=ten"}
+	synctest.Test(t, func(t *testing.T) {
+		model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+			_ func(agent.Delta) error) (agent.Response, error) {
+			r := says("re " + req.Messages[len(req.Messages)-1].Text())
+			r.Message.ID = "of a model"
+			return r, nil
+		})
+		talks := handler.Define[[]agent.Message, agent.Result]("talks")
+		w := fftest.New(t, runtime.Config{}, handler.Bind(talks, func(ctx context.Context, task *handler.Task,
+			in []agent.Message) (agent.Result, error) {
+			cfg := agent.Config{Model: model, Messages: in, Mailbox: "user", Conversation: true, OneByOne: true,
+				MaxTurns: 3, Idle: time.Hour,
+				Continue: func(r agent.Result) error { return handler.Continue(r.Messages) }}
+			return agent.Run(ctx, task, cfg)
+		}))
+		x := fftest.Submit(w, talks, []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}})
+		for _, payload := range sent {
+			x.AwaitSuspension()
+			x.Answer(fftest.Send("user", payload))
+		}
+		r := x.Wait()
+		must.No(t, r.Err)
+		if got := named(r.Result.Messages); !slices.Equal(got, want) {
+			t.Errorf("the result has\n%q\nwant\n%q", got, want)
+		}
+		if got := named(shownMessages(t, r)); !slices.Equal(got, want[6:]) { // since it last continued
+			t.Errorf("readers have\n%q\nwant\n%q", got, want[6:])
+		}
+		read, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
+		if got := named(read.Messages); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: the transcript has\n%q\nwant\n%q", err, got, want)
+		}
+	})
+}
+
+// The message of an edit has the name that it says, else that of the message whose place it takes.
+func TestMessageIDsOfEdits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, running(agent.Config{Mailbox: "user",
+			Conversation: true, Idle: time.Hour,
+			Model: &script{answers: []agent.Response{says("first"), says("second")}}})))
+		x := fftest.Submit(w, chat, "hello")
+		x.AwaitSuspension()
+		x.Answer(fftest.Send("user", map[string]any{"id": "u-1", "text": "one"}))
+		w.Sleep(time.Minute)
+		x.AwaitSuspension()
+		for _, edit := range []struct {
+			turn int
+			say  any
+		}{{0, "eins"}, {1, map[string]any{"id": "u-0", "text": "hallo"}}} {
+			_, err := agent.Edit(t.Context(), w.Client(), x.ID(), agent.Place{Turn: edit.turn}, edit.say)
+			must.No(t, err)
+			w.Sleep(time.Minute)
+			x.AwaitSuspension()
+			read, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
+			want := map[int][]string{0: {"=hello", "u-1=eins"}, 1: {"u-0=hallo"}}[edit.turn]
+			if got := named(read.Messages); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v: edited, the transcript has %q, want %q", err, got, want)
+			}
+		}
+		x.Wait()
+	})
+}
+
+// Names of messages that a run begins with are looked at.
+func TestMessageIDsAreChecked(t *testing.T) {
+	for _, id := range []string{strings.Repeat("x", 129), "a\x00", "\xff", "\u202e"} {
+		r := run(t, agent.Config{Model: &script{answers: []agent.Response{says("hi")}},
+			Messages: []agent.Message{{ID: id, Role: agent.User, Parts: agent.Text("x")}}})
+		if r.Err == nil || !strings.Contains(r.Err.Error(), "Messages[0].ID") {
+			t.Errorf("%q: %v", id, r.Err)
+		}
+	}
+}
+
+// Behind each answer readers are told what it cost, of one that was stopped, too.
+func TestUsageFrames(t *testing.T) {
+	r := run(t, agent.Config{Tools: []agent.Tool{search(nil)}, Model: agent.ModelFunc(func(_ context.Context,
+		req agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+		answer := wants("search", `{"text":"x"}`)
+		if len(req.Messages) > 1 {
+			answer = says("end")
+		}
+		answer.Model = "m-" + fmt.Sprint(len(req.Messages))
+		return answer, nil
+	})})
+	stopped := run(t, agent.Config{Model: tell(1, fftest.Stop())})
+	var got []string
+	for _, f := range slices.Concat(r.Frames, stopped.Frames) {
+		switch f.Type {
+		case agent.FrameUsage:
+			var u struct {
+				Turn  int
+				Model string
+				Usage agent.Usage
+				Stop  agent.StopReason
+				Took  *int64 `json:"took_ms"`
+			}
+			if err := json.Unmarshal(f.Payload, &u); err != nil || u.Took == nil || *u.Took < 0 ||
+				u.Stop == agent.StopStopped && u.Usage.Estimated == 0 {
+				t.Errorf("%s: %v", f.Payload, err)
+			}
+			got = append(got, fmt.Sprint("usage ", u.Turn, " ", u.Model, " ", u.Stop, " ", u.Usage.Total() == 10))
+		case agent.FrameMessage:
+			var m agent.Message
+			must.No(t, json.Unmarshal(f.Payload, &m))
+			got = append(got, string(m.Role))
+		}
+	}
+	want := []string{"user", "assistant", "usage 1 m-1 tools true", "tool", "assistant", "usage 2 m-3 end true",
+		"user", "assistant", "usage 1  stopped false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("frames %q, want %q", got, want)
+	}
+}
