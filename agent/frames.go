@@ -17,6 +17,11 @@ const (
 	FrameMessage   = "message"   // a [Message] as JSON
 	FrameToken     = "token"     // a piece of an answer's text
 	FrameReasoning = "reasoning" // a piece of what the model thinks
+	// FrameCall says that the model has begun to write a call of a tool. Its payload is a JSON object: id, and name of
+	// the tool. FrameArguments is a piece of the arguments, whole UTF-8 of at most 64 KiB; its Correlation is the id.
+	// The message of the answer has the whole call. One that it does not have is none: the answer was broken off.
+	FrameCall      = "call"
+	FrameArguments = "arguments"
 	// FrameSummary says that a summary has taken the place of the beginning for the model ([Compact]). It is a JSON
 	// object: for how many of the run's first messages it stands (messages), about how many tokens the next request
 	// had and has (before, after), and the text.
@@ -35,23 +40,81 @@ const (
 	FrameUsage = "usage"
 )
 
-// pieces appends a delta as frames of at most 64 KiB.
-func (r *run) pieces(ctx context.Context, typ, text string) error {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	for len(text) > limits.MaxFrame {
-		end := limits.MaxFrame
-		for !utf8.RuneStart(text[end]) {
-			end--
+// heard is what readers have been shown of an answer as it comes, and what of it counts if it is broken off.
+type heard struct {
+	run   *run
+	said  spoken
+	calls int    // that began
+	last  string // id of the last one
+}
+
+// add shows a delta.
+func (h *heard) add(ctx context.Context, d Delta) error {
+	h.said.add(d)
+	err := h.run.pieces(ctx, stream.Frame{Type: FrameReasoning}, d.Reasoning)
+	if err == nil {
+		err = h.run.pieces(ctx, stream.Frame{Type: FrameToken}, d.Text)
+	}
+	if err == nil && d.Call != nil {
+		err = h.call(ctx, *d.Call)
+	}
+	return err
+}
+
+// call shows a piece of a call. Nobody is shown one with an id that no answer can have.
+func (h *heard) call(ctx context.Context, d CallDelta) error {
+	id := d.ID
+	switch {
+	case d.Name != "":
+		h.calls++
+		if id == "" {
+			id = callID(h.run.done.Turns+1, h.calls)
 		}
-		if err := r.task.Frame(ctx, typ, text[:end]); err != nil {
+		h.last = id
+	case id == "":
+		id = h.last
+	}
+	if id == "" || len(id) > maxCallID || !utf8.ValidString(id) || strings.Contains(id, "\x1f") {
+		return nil
+	}
+	if d.Name != "" {
+		payload, err := json.Marshal(struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		}{id, cut(d.Name, maxPartName, 2*maxPartName)})
+		if err != nil {
+			return handler.Permanent(fmt.Errorf("a call does not encode: %w", err))
+		}
+		f := stream.Frame{Type: FrameCall, Encoding: "json", Payload: payload}
+		if err := h.run.task.FrameBytes(ctx, f); err != nil {
+			return err
+		}
+	}
+	return h.run.pieces(ctx, stream.Frame{Type: FrameArguments, Correlation: id}, d.Arguments)
+}
+
+// pieces appends a text as frames of at most 64 KiB that are like f.
+func (r *run) pieces(ctx context.Context, f stream.Frame, text string) error {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	for text != "" {
+		end := len(text)
+		if end > limits.MaxFrame {
+			for end = limits.MaxFrame; !utf8.RuneStart(text[end]); end-- {
+			}
+		}
+		var err error
+		if f.Correlation == "" {
+			err = r.task.Frame(ctx, f.Type, text[:end]) // copies less
+		} else {
+			f.Payload = []byte(text[:end])
+			err = r.task.FrameBytes(ctx, f)
+		}
+		if err != nil {
 			return err
 		}
 		text = text[end:]
 	}
-	if text == "" {
-		return nil
-	}
-	return r.task.Frame(ctx, typ, text)
+	return nil
 }
 
 // show appends a message as one frame.

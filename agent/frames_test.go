@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -162,5 +164,86 @@ func TestUsageFrames(t *testing.T) {
 		"user", "assistant", "usage 1  stopped false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("frames %q, want %q", got, want)
+	}
+}
+
+// A call is shown as the model writes it: calls that it writes at once, of ids of its own and of none, and arguments
+// longer than a frame. What cannot be shown is not, and does no harm.
+func TestCallFrames(t *testing.T) {
+	long := `{"text":"` + strings.Repeat("é", 50_000) + `"}`
+	begins := func(id, name, arguments string) agent.Delta {
+		return agent.Delta{Call: &agent.CallDelta{ID: id, Name: name, Arguments: arguments}}
+	}
+	writes := [][]agent.Delta{
+		{begins("a", "search", ""), begins("b", "search", `{"te`), begins("a", "", long), begins("b", "", "xt\xff"),
+			begins("b", "", `":"b"}`)},
+		{begins("", "search", `{"text"`), begins("", "", `:"c"}`), begins("", "search", ""), begins("", "", `{}`)},
+		{begins("", "", "{}"), begins("x\x1fy", "search", "{}"), begins(strings.Repeat("x", 257), "search", "{}"),
+			begins("\xff", "search", "{}"), begins("d", strings.Repeat("n", 300), ""), {Text: "end"}},
+	}
+	answers := []agent.Response{wants("search", long, "search", `{"text":"b"}`),
+		wants("search", `{"text":"c"}`, "search", `{}`), says("end")}
+	answers[0].Message.Calls[0].ID, answers[0].Message.Calls[1].ID = "a", "b"
+	answers[1].Message.Calls[0].ID, answers[1].Message.Calls[1].ID = "", ""
+	r := run(t, agent.Config{Tools: []agent.Tool{search(nil)}, Model: agent.ModelFunc(func(_ context.Context,
+		req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+		turn := len(req.Messages) / 3
+		for _, d := range writes[turn] {
+			if err := delta(d); err != nil {
+				return agent.Response{}, err
+			}
+		}
+		return answers[turn], nil
+	})})
+	must.No(t, r.Err)
+	var begun, ids []string
+	written := map[string]string{}
+	for _, f := range r.Frames {
+		switch f.Type {
+		case agent.FrameCall:
+			var c struct{ ID, Name string }
+			must.No(t, json.Unmarshal(f.Payload, &c))
+			begun = append(begun, c.ID+" "+c.Name)
+		case agent.FrameArguments:
+			if !utf8.Valid(f.Payload) || len(f.Payload) == 0 || len(f.Payload) > 64<<10 {
+				t.Errorf("a piece of %d bytes", len(f.Payload))
+			}
+			written[f.Correlation] += string(f.Payload)
+		}
+	}
+	for _, m := range r.Result.Messages {
+		for _, c := range m.Calls {
+			ids = append(ids, c.ID+" "+c.Name)
+		}
+	}
+	cutName := "d " + strings.Repeat("n", 207) + "… (cut: 300 bytes)"
+	if !slices.Equal(ids, []string{"a search", "b search", "call-2.1 search", "call-2.2 search"}) ||
+		!slices.Equal(begun, append(slices.Clone(ids), cutName)) {
+		t.Errorf("begun %q, called %q", begun, ids)
+	}
+	want := map[string]string{"a": long, "b": "{\"text\ufffd\":\"b\"}", "call-2.1": `{"text":"c"}`, "call-2.2": `{}`}
+	if !maps.Equal(written, want) {
+		t.Errorf("written %.300q", written)
+	}
+}
+
+// An answer that is stopped while the model writes a call has none.
+func TestCallFramesOfAStoppedAnswer(t *testing.T) {
+	r := run(t, agent.Config{Tools: []agent.Tool{search(nil)}, Model: agent.ModelFunc(func(ctx context.Context,
+		_ agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+		for _, d := range []agent.Delta{{Text: "I look."},
+			{Call: &agent.CallDelta{ID: "a", Name: "search", Arguments: `{"te`}}} {
+			if err := delta(d); err != nil {
+				return agent.Response{}, err
+			}
+		}
+		fftest.Tell(ctx, fftest.Stop())
+		<-ctx.Done()
+		return agent.Response{}, context.Cause(ctx)
+	})})
+	wantTalk(t, r.Result.Messages, "user: hello", "assistant: I look.")
+	if kept := r.Kept(agent.FrameArguments); r.Err != nil || r.Result.Stop != agent.StopStopped ||
+		!slices.Equal(kept, []string{`{"te`}) {
+		t.Errorf("%v, %+v, shown %q", r.Err, r.Result, kept)
 	}
 }

@@ -113,7 +113,19 @@ type ToolCall struct {
 // first bytes of a character that the service split.
 type Delta struct {
 	Text      string
-	Reasoning string // what the model thinks, if the service tells
+	Reasoning string     // what the model thinks, if the service tells
+	Call      *CallDelta `json:",omitempty"`
+}
+
+// CallDelta is a piece of a call of a tool as the model writes it. One with a Name begins a call, and may have the
+// first piece of its arguments; one without goes on with the call of that ID. Pieces of several calls may be mixed. A
+// model that gives no ids leaves ID empty: that is the call that began last, calls begin in their order in the answer,
+// and the ids are those that the run gives to calls without. The answer itself says what is called: a call that it
+// does not have was none.
+type CallDelta struct {
+	ID        string // as in [ToolCall]
+	Name      string
+	Arguments string // whole UTF-8, too
 }
 
 // StopReason says why an answer ended.

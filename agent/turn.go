@@ -203,17 +203,11 @@ func (r *run) generate(ctx context.Context, req Request) (response Response, err
 	defer func() { span.answered(ctx, r.task, response, err) }()
 	inner, end := r.breakable(ctx, false)
 	defer end()
-	var said spoken
+	heard := heard{run: r}
 	err = errPanicked
-	response, err = r.cfg.Model.Generate(inner, req, func(d Delta) error {
-		said.add(d)
-		if err := r.pieces(ctx, FrameReasoning, d.Reasoning); err != nil {
-			return err
-		}
-		return r.pieces(ctx, FrameToken, d.Text)
-	})
+	response, err = r.cfg.Model.Generate(inner, req, func(d Delta) error { return heard.add(ctx, d) })
 	if why := broken(inner); why != nil && err != nil && ctx.Err() == nil {
-		response, err = r.partial(said.parts(), why, response.Usage, req), nil
+		response, err = r.partial(heard.said.parts(), why, response.Usage, req), nil
 	}
 	return response, err
 }
@@ -238,6 +232,9 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 	return err
 }
 
+// callID is the id of a call to which its model gave none, by the numbers of the answer and of the call.
+func callID(answer, call int) string { return fmt.Sprintf("call-%d.%d", answer, call) }
+
 // settle makes an answer what a later run will read back, and refuses one that is none.
 func (a *turn) settle(number int) error {
 	m := &a.Message
@@ -258,7 +255,7 @@ func (a *turn) settle(number int) error {
 	for i := range m.Calls {
 		c := &m.Calls[i]
 		if c.ID == "" {
-			c.ID = fmt.Sprintf("call-%d.%d", number, i+1)
+			c.ID = callID(number, i+1)
 		}
 		if len(c.ID) > maxCallID || seen[c.ID] {
 			return handler.Category(categoryProtocol,

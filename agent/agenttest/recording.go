@@ -42,7 +42,7 @@ const maxInline = 1 << 10 // bytes of an image or a file that a recording has; o
 // in it, so a call that a crash repeats gets the same answer. It may be used concurrently and must not be changed.
 //
 // A request that is not the recorded one fails for good, category agent_recording, with the lines that differ. What
-// changes from run to run is not compared: the key of Request.Cache, and messages' Private.
+// changes from run to run is not compared: the key of Request.Cache, and messages' ID and Private.
 type Recording struct {
 	FS fs.FS // where the files are; needed without Record
 	// Record is the model that is asked, and Dir the folder into which calls are written, over what is there; it is
@@ -157,7 +157,7 @@ func (r *Recording) written(req agent.Request) ([]byte, error) {
 	}
 	req.Cache.Key = ""
 	for i := range req.Messages {
-		req.Messages[i].Private = nil
+		req.Messages[i].ID, req.Messages[i].Private = "", nil
 		for j := range req.Messages[i].Parts {
 			if p := &req.Messages[i].Parts[j]; len(p.Data) > maxInline {
 				p.Blob, p.Data = blob.Ref(p.Data), nil

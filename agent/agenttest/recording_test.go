@@ -47,7 +47,8 @@ var service = agent.ModelFunc(func(_ context.Context, q agent.Request,
 	last := q.Messages[len(q.Messages)-1]
 	if last.Role == agent.User {
 		return agent.Response{Message: agent.Message{Private: []byte(`{"signed": 1}`), Calls: []agent.ToolCall{
-			{ID: "1", Name: "weather", Arguments: []byte(`{"city": "Rome"}`)}}}, Stop: agent.StopTools}, nil
+			{ID: "1", Name: "weather", Arguments: []byte(`{"city": "Rome"}`)}}}, Stop: agent.StopTools},
+			delta(agent.Delta{Call: &agent.CallDelta{ID: "1", Name: "weather", Arguments: `{"city": `}})
 	}
 	text := "There is " + last.Text()
 	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd,
@@ -66,7 +67,7 @@ func TestRecording(t *testing.T) {
 	replayed := &agenttest.Recording{FS: os.DirFS(dir), Ignore: undated}
 	r := fftest.Run(t, ask, asking(replayed, "Be brief. It is Tuesday."), "Weather?")
 	r.WantResult(answer)
-	r.Want(fftest.Want{Frames: map[string][]string{"token": {answer}}})
+	r.Want(fftest.Want{Frames: map[string][]string{"token": {answer}, agent.FrameArguments: {`{"city": `}}})
 	crashes := fftest.Crashes(t, ask, func(*fftest.Effects) func(context.Context, *handler.Task,
 		string) (string, error) {
 		return asking(replayed, "Be brief.")

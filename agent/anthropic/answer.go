@@ -188,6 +188,11 @@ func (a *answer) start(e event) error {
 	for _, c := range begun.Citations {
 		b.citations = append(b.citations, valid(c))
 	}
+	if b.kind == kindToolUse {
+		if err := a.hand(agent.Delta{Call: &agent.CallDelta{ID: b.id, Name: b.name}}); err != nil {
+			return err
+		}
+	}
 	return a.add(b, piece{Text: begun.Text, Thinking: begun.Thinking, Signature: begun.Signature})
 }
 
@@ -217,28 +222,37 @@ func (a *answer) add(b *block, p piece) error {
 	case kindThinking:
 		return a.emit(b, b.join.Add(p.Thinking))
 	}
-	b.text.WriteString(b.join.Add(p.Partial))
-	return nil
+	return a.emit(b, b.join.Add(p.Partial))
 }
 
-// end ends a block: what is missing of a character does not come any more.
+// end ends a block: what is missing of a character does not come any more, nor pieces of arguments that came whole.
 func (a *answer) end(b *block) error {
-	return a.emit(b, b.join.End())
+	rest := b.join.End()
+	if whole := string(b.arguments()); b.kind == kindToolUse && rest == "" && b.text.Len() == 0 && whole != "{}" {
+		rest = whole
+	}
+	return a.emit(b, rest)
 }
 
 // emit hands on text of a block.
-func (a *answer) emit(b *block, text string) (err error) {
+func (a *answer) emit(b *block, text string) error {
 	if text == "" {
 		return nil
 	}
 	b.text.WriteString(text)
 	switch b.kind {
 	case kindText:
-		err = a.delta(agent.Delta{Text: text})
+		return a.hand(agent.Delta{Text: text})
 	case kindThinking:
-		err = a.delta(agent.Delta{Reasoning: text})
+		return a.hand(agent.Delta{Reasoning: text})
+	case kindToolUse:
+		return a.hand(agent.Delta{Call: &agent.CallDelta{ID: b.id, Arguments: text}})
 	}
-	if err != nil {
+	return nil
+}
+
+func (a *answer) hand(d agent.Delta) error {
+	if err := a.delta(d); err != nil {
 		return deltaError{err}
 	}
 	return nil

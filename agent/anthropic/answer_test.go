@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/anthropic"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 )
 
 func TestToolCallsInPieces(t *testing.T) {
@@ -251,6 +252,7 @@ func FuzzAnswer(f *testing.F) {
 		if got := strings.Join(h.text, ""); got != response.Message.Text() {
 			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text())
 		}
+		modeltest.CheckCalls(t, h.calls, response.Message.Calls)
 		ids := map[string]bool{}
 		for _, c := range response.Message.Calls {
 			if c.Name == "" || c.ID == "" || ids[c.ID] || !json.Valid(c.Arguments) {

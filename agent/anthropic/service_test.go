@@ -120,7 +120,10 @@ func says(s string) []string {
 var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
 
 // heard collects deltas.
-type heard struct{ text, reasoning []string }
+type heard struct {
+	text, reasoning []string
+	calls           []agent.Delta
+}
 
 func (h *heard) delta(d agent.Delta) error {
 	if d.Text != "" {
@@ -128,6 +131,9 @@ func (h *heard) delta(d agent.Delta) error {
 	}
 	if d.Reasoning != "" {
 		h.reasoning = append(h.reasoning, d.Reasoning)
+	}
+	if d.Call != nil {
+		h.calls = append(h.calls, d)
 	}
 	return nil
 }
@@ -143,6 +149,7 @@ func ask(t *testing.T, model *anthropic.Model) (agent.Response, heard) {
 	if got, want := strings.Join(h.text, ""), response.Message.Text(); got != want {
 		t.Errorf("the deltas say %q, and the message %q", got, want)
 	}
+	modeltest.CheckCalls(t, h.calls, response.Message.Calls)
 	return response, h
 }
 

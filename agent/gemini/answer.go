@@ -157,7 +157,11 @@ func (a *answer) say(text string, thought bool, signature string) error {
 	} else {
 		a.said.Parts = append(parts, agent.Part{Type: kind, Text: text})
 	}
-	if err := a.delta(delta); err != nil {
+	return a.hand(delta)
+}
+
+func (a *answer) hand(d agent.Delta) error {
+	if err := a.delta(d); err != nil {
 		return deltaError{err}
 	}
 	return nil
@@ -181,7 +185,7 @@ func (a *answer) call(p part) error {
 	}
 	a.said.Calls = append(a.said.Calls, agent.ToolCall{ID: id, Name: p.Call.Name, Arguments: wire.Arguments(args)})
 	a.kept = append(a.kept, keptPart{Call: id, Signature: p.Signature})
-	return nil
+	return a.hand(agent.Delta{Call: &agent.CallDelta{ID: id, Name: p.Call.Name, Arguments: args}})
 }
 
 // response is the whole answer, or io.ErrUnexpectedEOF.

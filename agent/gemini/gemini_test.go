@@ -131,10 +131,17 @@ func TestAnswerOfParts(t *testing.T) {
 		content(`{"text":"So"},{"text":", well"}`, ""), content(`{"text":"","thoughtSignature":"c2ln"}`, ""),
 		content(`{"executableCode":{"code":"1"}}`, ""), content(`{"functionCall":{"name":"now","args":null}}`, ""),
 		content(`{"functionCall":{"name":"now","args":{"a":12345678901234567890}},"thoughtSignature":"dHdv"}`, "STOP")))
-	got, err := model.Generate(t.Context(), question, ignore)
+	var calls []agent.Delta
+	got, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
+		if d.Call != nil {
+			calls = append(calls, d)
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	modeltest.CheckCalls(t, calls, got.Message.Calls)
 	want := agent.Message{Role: agent.Assistant,
 		Parts: []agent.Part{{Type: agent.PartReasoning, Text: "Hm"}, {Type: agent.PartText, Text: "So, well"}},
 		Calls: []agent.ToolCall{{ID: "call0_answer-1", Name: "now", Arguments: json.RawMessage(`{}`)},

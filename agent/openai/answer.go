@@ -71,17 +71,21 @@ type answer struct {
 	thoughtField    string
 	calls           []*callParts
 	byIndex         map[int]*callParts
+	told            map[string]bool // ids of calls
 }
 
 // callParts is one tool call.
 type callParts struct {
+	place     int // among the calls
 	id, name  string
 	join      wire.Text
 	arguments strings.Builder
+	told      string // its id in deltas and in the answer; "": it was not told yet
 }
 
 func newAnswer(delta func(agent.Delta) error, keepReasoning bool) *answer {
-	return &answer{delta: delta, keepReasoning: keepReasoning, byIndex: map[int]*callParts{}}
+	return &answer{delta: delta, keepReasoning: keepReasoning, byIndex: map[int]*callParts{},
+		told: map[string]bool{}}
 }
 
 // event takes the data of one event. It reports if that is the mark of the end.
@@ -193,10 +197,34 @@ func (a *answer) emit(text, reasoning string) error {
 	if text == "" && reasoning == "" {
 		return nil
 	}
-	if err := a.delta(agent.Delta{Text: text, Reasoning: reasoning}); err != nil {
+	return a.hand(agent.Delta{Text: text, Reasoning: reasoning})
+}
+
+func (a *answer) hand(d agent.Delta) error {
+	if err := a.delta(d); err != nil {
 		return deltaError{err}
 	}
 	return nil
+}
+
+// tell hands on a piece of a call's arguments. A call is begun with its first piece, or when the answer ends: until
+// then its id or the end of its name may come.
+func (a *answer) tell(c *callParts, piece string, ended bool) error {
+	d := agent.CallDelta{ID: c.told, Arguments: piece}
+	if c.told == "" {
+		if c.name == "" || c.arguments.Len() == 0 && !ended {
+			return nil
+		}
+		c.told = c.id
+		for c.told == "" || a.told[c.told] {
+			c.told = fmt.Sprintf("%s_call%d", cmp.Or(c.told, a.id), c.place)
+		}
+		a.told[c.told] = true
+		d = agent.CallDelta{ID: c.told, Name: c.name, Arguments: c.arguments.String()}
+	} else if piece == "" {
+		return nil
+	}
+	return a.hand(agent.Delta{Call: &d})
 }
 
 // callPiece adds to a tool call. The first piece of a call has its id and name. Services number calls, but some give
@@ -209,7 +237,7 @@ func (a *answer) callPiece(piece callPiece) error {
 	raw := piece.Function.Arguments
 	if len(raw) > 0 && raw[0] == '{' { // some services send the object itself
 		c.arguments.Write(raw)
-		return nil
+		return a.tell(c, string(raw), false)
 	}
 	var text wire.String
 	if len(raw) > 0 {
@@ -217,8 +245,9 @@ func (a *answer) callPiece(piece callPiece) error {
 			return fmt.Errorf("decode an event: arguments of a tool call: %w", err)
 		}
 	}
-	c.arguments.WriteString(c.join.Add(text))
-	return nil
+	more := c.join.Add(text)
+	c.arguments.WriteString(more)
+	return a.tell(c, more, false)
 }
 
 // callOf finds the call that a piece belongs to, or begins one.
@@ -234,7 +263,7 @@ func (a *answer) callOf(piece callPiece) *callParts {
 		c.id = cmp.Or(c.id, piece.ID)
 		return c
 	}
-	c = &callParts{id: piece.ID}
+	c = &callParts{id: piece.ID, place: len(a.calls)}
 	a.calls = append(a.calls, c)
 	if piece.Index != nil {
 		a.byIndex[*piece.Index] = c
@@ -258,18 +287,17 @@ func (a *answer) response() (agent.Response, error) {
 		thoughts := agent.Part{Type: agent.PartReasoning, Text: a.thought.String()}
 		message.Parts = append([]agent.Part{thoughts}, message.Parts...)
 	}
-	ids := map[string]bool{}
-	for i, c := range a.calls {
+	for _, c := range a.calls {
 		if c.name == "" {
 			return agent.Response{}, errors.New("a tool call has no name")
 		}
-		c.arguments.WriteString(c.join.End())
-		if c.id == "" || ids[c.id] {
-			c.id = fmt.Sprintf("%s_call%d", cmp.Or(c.id, a.id), i)
+		rest := c.join.End()
+		c.arguments.WriteString(rest)
+		if err := a.tell(c, rest, true); err != nil {
+			return agent.Response{}, err
 		}
-		ids[c.id] = true
 		message.Calls = append(message.Calls,
-			agent.ToolCall{ID: c.id, Name: c.name, Arguments: wire.Arguments(c.arguments.String())})
+			agent.ToolCall{ID: c.told, Name: c.name, Arguments: wire.Arguments(c.arguments.String())})
 	}
 	if a.keepReasoning && a.thought.Len() > 0 {
 		kept, err := json.Marshal(

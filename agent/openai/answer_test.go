@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
 
@@ -270,6 +271,7 @@ func FuzzAnswer(f *testing.F) {
 		if response.Stop == "" {
 			t.Fatal("no reason to stop")
 		}
+		modeltest.CheckCalls(t, h.calls, response.Message.Calls)
 		ids := map[string]bool{}
 		for _, c := range response.Message.Calls {
 			if c.Name == "" || ids[c.ID] || !json.Valid(c.Arguments) {

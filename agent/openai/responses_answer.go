@@ -53,6 +53,7 @@ type item struct {
 	spoke           bool            // pieces of it came
 	summary         int             // which part of the reasoning came last
 	arguments       strings.Builder // of a call
+	told            bool            // that the call began
 	raw             json.RawMessage // as the service ended it
 }
 
@@ -140,7 +141,21 @@ func (a *responseAnswer) begin(e responseEvent) error {
 	}
 	i := a.at(e.Index)
 	i.kind, i.id, i.name = begun.Type, begun.CallID, begun.Name
-	return nil
+	return a.call(i, "")
+}
+
+// call adds to the arguments of a call, and hands that on.
+func (a *responseAnswer) call(i *item, piece string) error {
+	i.arguments.WriteString(piece)
+	d := agent.CallDelta{ID: i.id, Arguments: piece}
+	switch {
+	case i.kind != itemFunctionCall || i.id == "" || i.name == "" || i.told && piece == "":
+		return nil
+	case !i.told:
+		i.told = true
+		d.Name, d.Arguments = i.name, i.arguments.String()
+	}
+	return a.hand(agent.Delta{Call: &d})
 }
 
 // piece adds to an item.
@@ -152,8 +167,7 @@ func (a *responseAnswer) piece(kind string, e responseEvent) error {
 	i := a.at(e.Index)
 	switch kind {
 	case "function_call_arguments.delta":
-		i.arguments.WriteString(i.text.Add(text))
-		return nil
+		return a.call(i, i.text.Add(text))
 	case "refusal.delta":
 		a.refused = true
 	case "reasoning_text.delta", "reasoning_summary_text.delta":
@@ -178,10 +192,11 @@ func (a *responseAnswer) itemDone(index int, raw json.RawMessage) error {
 	i.raw = json.RawMessage(strings.ToValidUTF8(string(raw), "\uFFFD"))
 	switch i.kind {
 	case itemFunctionCall:
-		i.arguments.WriteString(i.text.End())
-		if i.arguments.Len() == 0 {
-			i.arguments.WriteString(i.text.Add(whole.Arguments) + i.text.End())
+		rest := i.text.End()
+		if rest == "" && i.arguments.Len() == 0 {
+			rest = i.text.Add(whole.Arguments) + i.text.End()
 		}
+		return a.call(i, rest)
 	case itemMessage:
 		for _, c := range whole.Content {
 			a.refused = a.refused || len(c.Refusal) > 0
@@ -242,8 +257,11 @@ func (a *responseAnswer) response() (agent.Response, error) {
 				return agent.Response{}, errors.New("a tool call has no name, or no id of its own")
 			}
 			ids[i.id] = true
+			if err := a.call(i, i.text.End()); err != nil {
+				return agent.Response{}, err
+			}
 			calls = append(calls, agent.ToolCall{ID: i.id, Name: i.name,
-				Arguments: wire.Arguments(i.arguments.String() + i.text.End())})
+				Arguments: wire.Arguments(i.arguments.String())})
 			i.raw = fmt.Appendf(nil, `{"type":"function_call","call_id":%s}`, quoted(i.id))
 		case itemReasoning:
 			if whole.Encrypted == "" {

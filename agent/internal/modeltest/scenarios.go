@@ -82,11 +82,16 @@ func (f Format) answers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			model, _ := f.says(t, Answer{Pieces: tt.pieces, Stop: tt.stop, Usage: usage})
 			var heard strings.Builder
+			var calls []agent.Delta
 			got, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
-				if !utf8.ValidString(d.Text) || (d.Text == "") == (d.Reasoning == "") {
+				if !utf8.ValidString(d.Text) || d.Call == nil && (d.Text == "") == (d.Reasoning == "") ||
+					d.Call != nil && d.Text+d.Reasoning != "" {
 					t.Errorf("the delta is %+q", d)
 				}
 				heard.WriteString(d.Text)
+				if d.Call != nil {
+					calls = append(calls, d)
+				}
 				return nil
 			})
 			if err != nil {
@@ -99,6 +104,7 @@ func (f Format) answers(t *testing.T) {
 			if heard.String() != tt.want.Text() {
 				t.Errorf("the deltas say %q, and the message %q", heard.String(), tt.want.Text())
 			}
+			CheckCalls(t, calls, got.Message.Calls)
 		})
 	}
 }
