@@ -30,11 +30,12 @@
 //
 // Followers of the execution (client.Execution.Tail) see it live, as frames: [FrameMessage] for each message when it is
 // new to the model, then [FrameToken], [FrameReasoning], [FrameCall] and [FrameArguments] while an answer comes, then a
-// [FrameMessage] of the answer and a [FrameUsage]. All frames are appended inside the steps of model calls, which run
-// one after the other. So a reader that drops what a stream.Resumption says is repeated sees each of them once. A
-// message is one frame of at most 64 KiB: a longer text or longer arguments are cut there, with a note. About 10,000
-// frames of an attempt are kept, and a later attempt appends only what was not recorded. [ReadTranscript] reads the
-// whole conversation from the recorded steps, at any time.
+// [FrameMessage] of the answer and a [FrameUsage]. All of them are appended inside the steps of model calls, which run
+// one after the other. So a reader that drops what a stream.Resumption says is repeated sees each of them once. Of
+// several tools of an answer each has a [FrameResult] when it ends, for those who listen then. A message is one frame
+// of at most 64 KiB: a longer text or longer arguments are cut there, with a note. About 10,000 frames of an attempt
+// are kept, and a later attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from
+// the recorded steps, at any time.
 //
 // # Tools that wait
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -22,6 +23,10 @@ const (
 	// The message of the answer has the whole call. One that it does not have is none: the answer was broken off.
 	FrameCall      = "call"
 	FrameArguments = "arguments"
+	// FrameResult is the message of a tool as soon as the call has ended, like that of FrameMessage, which follows when
+	// the model is shown it and is what counts. It is for those who listen now (stream.ModeBestEffort), comes only if
+	// the model is not asked at once, and comes again for a call that a crash repeats.
+	FrameResult = "result"
 	// FrameSummary says that a summary has taken the place of the beginning for the model ([Compact]). It is a JSON
 	// object: for how many of the run's first messages it stands (messages), about how many tokens the next request
 	// had and has (before, after), and the text.
@@ -124,6 +129,22 @@ func (r *run) show(ctx context.Context, m Message) error {
 		return handler.Permanent(fmt.Errorf("a message does not encode: %w", err))
 	}
 	return r.task.FrameBytes(ctx, stream.Frame{Type: FrameMessage, Encoding: "json", Payload: payload})
+}
+
+// resultLives is how long readers find the frame of a result that is shown early.
+const resultLives = 30 * time.Second
+
+// showEarly appends what came of a call, if the model will not be shown it, and readers with it, at once.
+func (r *run) showEarly(ctx context.Context, m Message) error {
+	if !r.early {
+		return nil
+	}
+	payload, err := json.Marshal(shortened(m, limits.MaxFrame))
+	if err != nil {
+		return handler.Permanent(fmt.Errorf("a result does not encode: %w", err))
+	}
+	return r.task.FrameBytes(ctx, stream.Frame{Type: FrameResult, Encoding: "json", Mode: stream.ModeBestEffort,
+		TTL: resultLives, Payload: payload})
 }
 
 // showUsage appends what an answer cost.

@@ -17,6 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // named are the names of messages of the user, with what they say.
@@ -246,4 +248,57 @@ func TestCallFramesOfAStoppedAnswer(t *testing.T) {
 		!slices.Equal(kept, []string{`{"te`}) {
 		t.Errorf("%v, %+v, shown %q", r.Err, r.Result, kept)
 	}
+}
+
+// Of several tools readers see what came of each as soon as it ended, before the others end, and again as messages.
+func TestResultFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		slow := agent.NewTool("slow", "", func(context.Context, query) (string, error) {
+			<-goOn
+			return "slowly", nil
+		})
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, running(agent.Config{
+			Tools: []agent.Tool{search(nil), slow, refund(agent.Decision{Ask: true})},
+			Model: &script{answers: []agent.Response{wants("slow", `{"text":"x"}`, "search", `{"text":"bad"}`, "refund",
+				`{"cents":1}`), wants("search", `{"text":"alone"}`), says("end")}}})))
+		x := fftest.Submit(w, chat, "hello")
+		early := func(seen []string) []string {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var got []string
+			for e, err := range w.Client().Execution(x.ID()).Tail(ctx) {
+				if must.No(t, err); e.Kind == stream.TailFrame && e.Frame.Type == agent.FrameResult {
+					var m agent.Message
+					must.No(t, json.Unmarshal(e.Frame.Payload, &m))
+					if got = append(got, talk([]agent.Message{m})...); e.Frame.Mode != stream.ModeBestEffort {
+						t.Errorf("mode %s", e.Frame.Mode)
+					}
+				}
+				if slices.Equal(got, seen) || e.Kind == stream.TailEnd {
+					break
+				}
+			}
+			return got
+		}
+		first := []string{"failed tool search c2: nothing is there"}
+		if got := early(first); !slices.Equal(got, first) {
+			t.Errorf("readers see %q early", got)
+		}
+		close(goOn)
+		second := append(first, "tool slow c1: slowly")
+		if got := early(second); !slices.Equal(got, second) {
+			t.Errorf("readers see %q early", got)
+		}
+		x.AwaitSuspension()
+		x.Answer(fftest.Approve("approve 1.3 refund", suspend.Answer{Choice: "approve"}))
+		r := x.Wait()
+		must.No(t, r.Err)
+		if kept := r.Kept(agent.FrameResult); len(kept) != 3 {
+			t.Errorf("%d results came early, want 3", len(kept))
+		}
+		if m := shownMessages(t, r); !slices.Equal(talk(m), talk(r.Result.Messages)) {
+			t.Errorf("readers see\n%q", talk(m))
+		}
+	})
 }

@@ -82,6 +82,7 @@ func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 		}
 		jobs[i].bears = jobs[i].bears && jobs[i].denied == ""
 	}
+	r.early = len(jobs) > 1 || r.cfg.Governor != ""
 	if err := r.work(ctx, which(jobs, func(j *job) bool { return !j.ask && !j.bears })); err != nil {
 		return err
 	}
@@ -205,6 +206,9 @@ func (r *run) step(ctx context.Context, j *job) {
 		}
 		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
 			Failed: failed, Edited: j.edited}
+		if err := r.showEarly(ctx, m); err != nil {
+			return outcome{}, err
+		}
 		j.worked = !j.lost
 		return outcome{Message: m, Took: took, Halted: j.halted, Unknown: j.lost}, nil
 	})

@@ -40,6 +40,7 @@ type run struct {
 	sizes []int64       // of recorded answers of this run, in tokens
 	steps int           // recorded so far, at most: receipts and waits among them
 	take  int           // in which the last answer was made
+	early bool          // results of tools are shown before the model is
 	wrote bool          // this run has recorded it, so that no other has begun what it wants
 	made  int           // calls of this run for children
 	halts halts

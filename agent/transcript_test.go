@@ -34,7 +34,7 @@ func TestFrames(t *testing.T) {
 	r := run(t, agent.Config{Model: model, Tools: []agent.Tool{search(nil)}})
 	var lines []string
 	for _, f := range r.Frames {
-		if f.Type == agent.FrameUsage {
+		if f.Type == agent.FrameUsage || f.Type == agent.FrameResult {
 			lines = append(lines, f.Type)
 			continue
 		}
@@ -49,8 +49,8 @@ func TestFrames(t *testing.T) {
 		lines = append(lines, talk([]agent.Message{m})...)
 	}
 	want := []string{"user: hello", "reasoning hm", `assistant:  search{"text":"x"} search{"text":"bad"}`,
-		"usage", "tool search c1: about x", "failed tool search c2: nothing is there", "reasoning hm", "token the ",
-		"token end", "assistant: the end", "usage"}
+		"usage", "result", "result", "tool search c1: about x", "failed tool search c2: nothing is there",
+		"reasoning hm", "token the ", "token end", "assistant: the end", "usage"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("frames\n%q\nwant\n%q", lines, want)
 	}

@@ -47,7 +47,7 @@ var service = agent.ModelFunc(func(_ context.Context, q agent.Request,
 	last := q.Messages[len(q.Messages)-1]
 	if last.Role == agent.User {
 		return agent.Response{Message: agent.Message{Private: []byte(`{"signed": 1}`), Calls: []agent.ToolCall{
-			{ID: "1", Name: "weather", Arguments: []byte(`{"city": "Rome"}`)}}}, Stop: agent.StopTools},
+				{ID: "1", Name: "weather", Arguments: []byte(`{"city": "Rome"}`)}}}, Stop: agent.StopTools},
 			delta(agent.Delta{Call: &agent.CallDelta{ID: "1", Name: "weather", Arguments: `{"city": `}})
 	}
 	text := "There is " + last.Text()

@@ -19,6 +19,10 @@ const json = value => typeof value === "string" ? value : JSON.stringify(value, 
 // isTalk says of a frame that it belongs to a conversation.
 export const isTalk = f => f.type === "message" && ["user", "assistant", "tool"].includes(f.value?.role)
 
+// isEcho says of a frame of a conversation that its messages say the same: a call as the model writes it, a result
+// before the model is shown it, what an answer cost.
+export const isEcho = f => f.type === "call" && typeof f.value?.name === "string" || f.type === "arguments" && !!f.correlation || f.type === "result" && f.value?.role === "tool" || f.type === "usage" && Number.isInteger(f.value?.turn)
+
 // Talk is the conversation of one agent. Its items are what its execution has put out and what still counts.
 class Talk {
   constructor() { Object.assign(this, { items: [], root: make("div", "talk"), children: new Map(), head: null }); this.clear() }
@@ -27,6 +31,7 @@ class Talk {
 
   // add takes a frame of an attempt over. Pieces of one answer are one item: no step is recorded between them.
   add(attempt, f) {
+    if (isEcho(f)) return
     const piece = f.type === "token" || f.type === "reasoning", text = f.text ?? (typeof f.value === "string" ? f.value : "")
     const last = this.items.at(-1)
     if (piece && last?.attempt === attempt && last.f.type === f.type && last.piece) last.f = { ...last.f, text: last.f.text + text }

@@ -77,6 +77,12 @@ func scripted(first agent.Response) agent.Model {
 				return out, err
 			}
 		}
+		for _, c := range out.Message.Calls {
+			if err := delta(agent.Delta{Call: &agent.CallDelta{ID: c.ID, Name: c.Name,
+				Arguments: string(c.Arguments)}}); err != nil {
+				return out, err
+			}
+		}
 		return out, nil
 	})
 }
@@ -244,6 +250,8 @@ func TestMergedStream(t *testing.T) {
 	b.shoot("conversation")
 	b.press("All output")
 	b.want(`document.querySelector(".pane").hidden + " " + document.querySelector(".log").hidden`, "true false")
+	b.want(`["took_ms", '{"topic":', '{"order":'].map(x => document.querySelector(".log").innerText.split("\n")`+
+		`.filter(l => l.includes(x) && !l.startsWith("calls ")).length).join()`, "0,0,0") // the messages say it
 	b.quiet(asked401)
 }
 

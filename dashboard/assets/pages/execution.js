@@ -2,7 +2,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
 import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
-import { Conversation } from "../conversation.js"
+import { Conversation, isEcho } from "../conversation.js"
 import { Timeline } from "../timeline.js"
 import { Answer, questionsOf, titleOf } from "../answer.js"
 import { mailboxOf, Messages, sendMessage } from "../message.js"
@@ -81,11 +81,13 @@ function Output({ id, steps, onMoved }) {
       else if (name === "frame") {
         live.frames++
         const f = d.frame, told = turnOf(f) ?? summaryOf(f), lines = told ? [told] : f.type === "message" && saidBy(f.value, spoke[child])
-        if (!told) spoke[child] = f.type === "token"
+        const echo = conversation.begun && isEcho(f)
+        if (!told && !echo) spoke[child] = f.type === "token"
         if (told) conversation.note(d, told)
-        if (lines) lines.forEach(line => queue.push([visible(line), "note mark"]))
+        if (echo) { /* the messages say it */ }
+        else if (lines) lines.forEach(line => queue.push([visible(line), "note mark"]))
         else queue.push([visible(f.encrypted ? "(encrypted)" : f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
-        if (!lines && f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
+        if (!echo && !lines && f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
       }
       else if (name === "resumed") note(`It goes on${d.resumed?.reason ? ` (${d.resumed.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
