@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -25,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/browsertoken"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -284,8 +284,11 @@ func (c *call) authorize() error {
 		return nil
 	}
 	from := c.from()
-	who, err := c.identify()
+	who, paged, err := c.identify()
+	var refused *problem
 	switch {
+	case errors.As(err, &refused): // a token of a browser, for something else
+		return refused
 	case errors.Is(err, ErrForbidden):
 		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "you may do nothing here"}
 	case err != nil:
@@ -303,12 +306,18 @@ func (c *call) authorize() error {
 		return &problem{Status: http.StatusUnauthorized, Code: "unauthorized",
 			Detail: "the header Authorization: Bearer TOKEN is missing, or its token is not known here or has expired"}
 	}
-	c.who = who
+	c.who, c.paged = who, paged
 	identityOf(c.r).name = who.Name
-	if from != "" { // else the program acts itself
+	switch {
+	case c.paged:
+		from = "browser " + from
+	case from != "": // else the program acts itself
 		from = "api " + from
 	}
 	c.acting(from, "")
+	if c.paged { // and may
+		return nil
+	}
 	if !slices.Contains(c.route.need, who.Role) {
 		return &problem{Status: http.StatusForbidden, Code: "forbidden",
 			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
@@ -353,26 +362,64 @@ func (c *call) acting(from, namespace string) {
 		trail.Actor{By: c.who.Name, From: cmp.Or(from, a.From), Namespace: namespace}))
 }
 
-// identify is Authorize, but for a stream token where the route takes one.
-func (c *call) identify() (Principal, error) {
-	if secret := c.r.URL.Query().Get("access_token"); secret != "" && c.route.streamToken {
-		token, err := c.h.readStreamToken(secret, c.r.PathValue("id"), time.Now())
-		if err != nil {
-			return Principal{}, err
-		}
-		who := Principal{Name: "stream", Role: Viewer}
-		if c.h.cfg.Tokens != nil {
-			maker, there := c.h.cfg.Tokens.recall(token)
-			if !there || !slices.Contains(c.route.need, maker.Role) {
-				return Principal{}, fmt.Errorf("%w: the token that made the stream token may not read any more",
-					errOver)
-			}
-			who.Namespaces = maker.Namespaces
-		}
-		return who, nil
+// identify is Authorize, but for a token of a browser.
+func (c *call) identify() (who Principal, paged bool, err error) {
+	if who, paged, err = c.page(); paged || err != nil {
+		return who, paged, err
 	}
-	return c.h.cfg.Authorize(c.r)
+	who, err = c.h.cfg.Authorize(c.r)
+	return who, false, err
 }
+
+// page finds out whether a page asks, with a token for the execution of the path: in the query, if the route takes one
+// there, or as other tokens come. It may do what the route lets pages do, and its maker may.
+func (c *call) page() (who Principal, found bool, err error) {
+	if !strings.HasPrefix(c.route.path, "/v1/executions/{id}") {
+		return who, false, nil
+	}
+	secret := ""
+	if c.route.browser != noBrowser {
+		secret = c.r.URL.Query().Get("access_token")
+	}
+	given := secret != ""
+	if scheme, bearer, ok := strings.Cut(c.r.Header.Get("Authorization"), " "); !given && ok &&
+		strings.EqualFold(scheme, "Bearer") {
+		secret = bearer
+	}
+	token, err := browsertoken.Read(c.h.cfg.StreamKey, secret, c.r.PathValue("id"), time.Now())
+	switch {
+	case errors.Is(err, browsertoken.ErrInvalid) && !given:
+		return who, false, nil
+	case errors.Is(err, browsertoken.ErrOver):
+		return who, false, fmt.Errorf("%w: a token of a browser", errOver)
+	case err != nil:
+		return who, false, err
+	}
+	maker := Principal{Role: Role(cmp.Or(token.As, string(Viewer)))}
+	if c.h.cfg.Tokens != nil {
+		var there bool
+		if maker, there = c.h.cfg.Tokens.recall(token.Maker); !there {
+			return who, false, fmt.Errorf("%w: the token that made it is not there any more", errOver)
+		}
+	}
+	switch {
+	case c.route.browser == noBrowser, c.route.browser == browserWrites && !token.Writes():
+		return who, false, &problem{Status: http.StatusForbidden, Code: "forbidden",
+			Detail: "this token is for a page that follows an execution, or takes part in it; it does not open this"}
+	case !slices.Contains(c.route.need, maker.Role):
+		return who, false, &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: fmt.Sprintf(
+			"a %s has made this token; this wants one of %s", maker.Role, joined(c.route.need))}
+	}
+	who = follower
+	if token.Writes() {
+		who.Name = cmp.Or(token.Name, "browser")
+	}
+	who.Namespaces = maker.Namespaces
+	return who, true, nil
+}
+
+// follower is who has a token of a browser. What is redacted is redacted for them, whatever their name.
+var follower = Principal{Name: "stream", Role: Viewer}
 
 func joined(roles []Role) string {
 	var text []string
@@ -382,33 +429,8 @@ func joined(roles []Role) string {
 	return strings.Join(text, ", ")
 }
 
-// streamToken lets its bearer follow one execution until an instant, as long as the token that made it may: "<unix
-// seconds>.<token>.<mac>".
-func (h *Handler) streamToken(id, token string, until time.Time) string {
-	at := strconv.FormatInt(until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(token))
-	mac := hmac.New(sha256.New, h.cfg.StreamKey)
-	mac.Write([]byte("flowfabric stream token\n" + id + "\n" + at))
-	return at + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
 // errOver is a token that was good once: its bearer does not guess.
 var errOver = errors.New("the token is over")
-
-// readStreamToken returns the token that made it. The texts are compared, since others decode to the same bytes.
-func (h *Handler) readStreamToken(text, id string, now time.Time) (token string, err error) {
-	at, rest, _ := strings.Cut(text, ".")
-	by, _, _ := strings.Cut(rest, ".")
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	made, err2 := base64.RawURLEncoding.DecodeString(by)
-	until := time.Unix(seconds, 0)
-	switch {
-	case err != nil || err2 != nil || !hmac.Equal([]byte(text), []byte(h.streamToken(id, string(made), until))):
-		return "", errors.New("the stream token is not valid")
-	case !now.Before(until):
-		return "", errOver
-	}
-	return string(made), nil
-}
 
 // limiter counts wrong tokens by address: after maxFailures within a minute the address waits for its end.
 type limiter struct {

@@ -18,9 +18,40 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/browsertoken"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
+
+// The tokens of pages, as roles: one that reads, one that a producer has made to write, and one of an operator.
+const (
+	pageReads   Role = "page that reads"
+	pageWrites  Role = "page that writes"
+	pageAnswers Role = "page that answers"
+)
+
+// forPages are the routes that take them.
+var forPages = map[string][]Role{
+	"followExecution": {pageReads, pageWrites, pageAnswers},
+	"readStream":      {pageReads, pageWrites, pageAnswers},
+	"getExecution":    {pageWrites, pageAnswers},
+	"getWait":         {pageWrites, pageAnswers},
+	"listMessages":    {pageWrites, pageAnswers},
+	"sendMessage":     {pageWrites, pageAnswers},
+	"stop":            {pageWrites, pageAnswers},
+	"answerWaitpoint": {pageAnswers},
+}
+
+// page is the token of a page for an execution.
+func (a *api) page(id string, kind Role) string {
+	return browsertoken.Mint(a.h.cfg.StreamKey, browsertoken.Token{For: id, Until: time.Now().Add(time.Minute),
+		As: map[Role]string{pageWrites: string(Producer), pageAnswers: string(Operator)}[kind]})
+}
+
+// streamToken is a token that reads, made by one that is known as maker.
+func (a *api) streamToken(id, maker string, until time.Time) string {
+	return browsertoken.Mint(a.h.cfg.StreamKey, browsertoken.Token{For: id, Until: until, Maker: maker})
+}
 
 // Every role at every route: who may, may; who may not is told so, and nothing is looked at for them.
 func TestRolesAndRoutes(t *testing.T) {
@@ -29,7 +60,8 @@ func TestRolesAndRoutes(t *testing.T) {
 	cells := 0
 	for _, r := range routes {
 		path := strings.NewReplacer("{id}", nobody, "{key}", "k", "{session}", "k").Replace(r.path)
-		for _, role := range []Role{Viewer, Producer, Operator, Admin, Worker, "", "wrong"} {
+		for _, role := range []Role{Viewer, Producer, Operator, Admin, Worker, "", "wrong", pageReads, pageWrites,
+			pageAnswers} {
 			if r.name == "followEvents" || r.name == "followOverview" {
 				path = r.path + "?after=nonsense" // it would go on for ever
 			}
@@ -38,12 +70,21 @@ func TestRolesAndRoutes(t *testing.T) {
 				q.role, q.header = "", http.Header{"Authorization": {"Bearer fft_nonsense"}}
 				a.h.failed = newLimiter()
 			}
+			paged := slices.Contains([]Role{pageReads, pageWrites, pageAnswers}, role)
+			if paged {
+				q.role, q.header = "", http.Header{"Authorization": {"Bearer " + a.page(nobody, role)}}
+				a.h.failed = newLimiter()
+			}
 			if r.method == "POST" || r.method == "PUT" {
 				q.body = `{}`
 			}
 			g := a.do(q)
-			may := len(r.need) == 0 || slices.Contains(r.need, role)
+			may := len(r.need) == 0 || slices.Contains(r.need, role) || slices.Contains(forPages[r.name], role)
 			switch {
+			case paged && !may && (g.status != 401 && g.status != 403 ||
+				strings.HasPrefix(r.path, "/v1/executions/{id}") != (g.status == 403)):
+				t.Errorf("%s as %q: %d: %s", r.name, role, g.status, g.body)
+			case paged && !may:
 			case may && (g.status == 401 || g.status == 403), !may && (role == "" || role == "wrong") &&
 				g.status != 401, !may && role != "" && role != "wrong" && g.status != 403:
 				t.Errorf("%s as %q: %d: %s", r.name, role, g.status, g.body)
@@ -54,7 +95,7 @@ func TestRolesAndRoutes(t *testing.T) {
 			cells++
 		}
 	}
-	if cells != 7*len(routes) {
+	if cells != 10*len(routes) {
 		t.Errorf("%d cells", cells)
 	}
 	for name, secret := range secrets {
@@ -157,7 +198,7 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	a := newAPI(t)
 	path := a.submit(`{"kind":"echo"}`)
 	for range 2 * maxFailures { // a page that was left open
-		a.as("", "GET", path+"/events?access_token="+a.h.streamToken(path[len("/v1/executions/"):], "",
+		a.as("", "GET", path+"/events?access_token="+a.streamToken(path[len("/v1/executions/"):], "",
 			time.Now().Add(-time.Second)), "", 401)
 	}
 	wrong := request{method: "GET", path: "/v1/workers", header: http.Header{"Authorization": {"Bearer guess"}}}
@@ -268,14 +309,15 @@ func TestStreamTokens(t *testing.T) {
 	a.as("", "GET", path+"/events?access_token="+made.AccessToken+"&access_token=x", "", 400)
 	id := path[len("/v1/executions/"):]
 	for what, token := range map[string]string{"another execution": other, "nonsense": "x",
-		"over": a.h.streamToken(id, "", time.Now().Add(-time.Second))} {
+		"over": a.streamToken(id, "", time.Now().Add(-time.Second))} {
 		if what == "another execution" {
 			a.as("", "GET", other+"/events?access_token="+made.AccessToken, "", 401)
 		} else {
 			a.as("", "GET", path+"/events?access_token="+token, "", 401)
 		}
 	}
-	a.as("", "GET", path+"?access_token="+made.AccessToken, "", 401)
+	a.as("", "GET", path+"?access_token="+made.AccessToken, "", 403)
+	a.as("", "GET", path+"/steps?access_token="+made.AccessToken, "", 401)
 	a.as("viewer", "POST", path+"/stream-token", `{"life_s":3601}`, 400)
 	if strings.Contains(a.logs.String(), made.AccessToken) {
 		t.Error("the stream token is in the log")
@@ -300,6 +342,19 @@ func TestOrigins(t *testing.T) {
 			header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {"cross-site"}}})
 	}
 	if g := post("https://app.example"); g.status != 201 || g.header.Get("Access-Control-Allow-Origin") == "" {
+		t.Errorf("%d %s", g.status, g.body)
+	}
+	path := a.submit(`{"kind":"echo"}`)
+	says := func(origin string) got { // a page with a token that writes
+		return a.do(request{method: "POST", path: path + ":stop", body: `{}`, header: http.Header{"Origin": {origin},
+			"Sec-Fetch-Site": {"cross-site"},
+			"Authorization":  {"Bearer " + a.page(path[len("/v1/executions/"):], pageWrites)}}})
+	}
+	a.until(path, "completed")
+	if g := says("https://app.example"); g.status != 409 || g.header.Get("Access-Control-Allow-Origin") == "" {
+		t.Errorf("%d %s", g.status, g.body)
+	}
+	if g := says("https://evil.example"); g.status != 403 || into[problem](t, g).Code != "cross_origin" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
 	if g := post("https://evil.example"); g.status != 403 || g.header.Get("Access-Control-Allow-Origin") != "" ||
@@ -403,7 +458,7 @@ func TestExpiredTokens(t *testing.T) {
 	}
 	id := mint.ID(0).String()
 	for _, x := range *mine(t, first) {
-		made := a.h.streamToken(id, x.principal().Token, time.Now().Add(time.Hour))
+		made := a.streamToken(id, x.principal().Token, time.Now().Add(time.Hour))
 		if answer := ask("/v1/executions/"+id+"/events?access_token="+made, ""); answer.StatusCode != 401 {
 			t.Errorf("a stream token of an expired one: %s", answer.Status)
 		}
@@ -433,7 +488,7 @@ func TestStreamsOfRevokedTokens(t *testing.T) {
 	a.until(path, "active")
 	id := path[len("/v1/executions/"):]
 	own, _ := tokens.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + first}}})
-	made := a.h.streamToken(id, own.Token, time.Now().Add(time.Hour))
+	made := a.streamToken(id, own.Token, time.Now().Add(time.Hour))
 	bearer := http.Header{"Authorization": {"Bearer " + first}}
 	for what, x := range map[string]struct {
 		path   string
@@ -459,9 +514,6 @@ func TestStreamsOfRevokedTokens(t *testing.T) {
 	a.as("", "GET", path+"/events?access_token="+made, "", 401)
 	a.as("", "GET", path+"/events?access_token="+made+"%0A", "", 401)
 	tokens.list.Store(mine(t, one))
-	if token, err := a.h.readStreamToken(made+"\n", id, time.Now()); err == nil {
-		t.Errorf("with a line feed it is good, too, for %s", token)
-	}
 	close(a.release)
 	a.until(path, "completed")
 }

@@ -225,7 +225,7 @@ func (c *call) query() *query {
 	for name, values := range q.values {
 		i := slices.IndexFunc(c.route.query, func(p param) bool { return p.name == name })
 		switch {
-		case i < 0 && !(name == "access_token" && c.route.streamToken):
+		case i < 0 && !(name == "access_token" && c.route.browser != noBrowser):
 			q.wrong(name, "there is no such parameter")
 		case len(values) > 1 && (i < 0 || !c.route.query[i].list):
 			q.wrong(name, "the parameter is there %d times", len(values))

@@ -18,5 +18,6 @@
 // [Config.Authorize] says who asks. A [Principal] has a [Role], which decides which routes it may use, and
 // namespaces, which bound what it sees and changes: what lies in another namespace does not exist for it. Its name is
 // noted with every change. [Tokens] are bearer tokens from a file; [Open] lets everybody do everything and is for a
-// loopback address.
+// loopback address. A page in a browser gets a token of its own, for one execution and at most an hour, which reads, or
+// sends messages, stops answers and answers questions as well (createStreamToken).
 package httpapi

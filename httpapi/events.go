@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/browsertoken"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
@@ -137,7 +139,9 @@ func (c *call) nothingAfter(id flowfabric.ExecutionID, o framelog.TailOptions) (
 func told(e stream.TailEvent) stream.TailEvent { return words.Blanked(e, "operator", "viewer") }
 
 type streamTokenRequest struct {
-	LifeS int64 `json:"life_s,omitempty" jsonschema:"how long it is valid, 1..3600 s, default 300"`
+	LifeS int64  `json:"life_s,omitempty" jsonschema:"how long it is valid, 1..3600 s, default 300"`
+	Write bool   `json:"write,omitempty" jsonschema:"it also reads record, wait and messages, sends, stops, and answers if an operator made it"`
+	Name  string `json:"name,omitempty" jsonschema:"with write: who is at the page, for the trail; at most 64 bytes, default browser"`
 }
 
 type streamTokenAnswer struct {
@@ -150,11 +154,22 @@ func (c *call) makeStreamToken() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if b.LifeS == 0 {
-		b.LifeS = 300
+	life, err := browsertoken.CheckLife(b.LifeS)
+	if err != nil {
+		return invalid("/life_s", "%v", err)
 	}
-	if b.LifeS < 1 || b.LifeS > 3600 {
-		return invalid("/life_s", "it is %d, want 1..3600", b.LifeS)
+	if err := browsertoken.CheckName(b.Name); err != nil {
+		return invalid("/name", "%v", err)
+	}
+	token := browsertoken.Token{Maker: c.who.Token, Name: b.Name}
+	switch {
+	case b.Write && !slices.Contains(producer, c.who.Role):
+		return &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/write",
+			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", c.who.Name, c.who.Role, joined(producer))}
+	case b.Write:
+		token.As = string(c.who.Role)
+	case b.Name != "":
+		return invalid("/name", "a token that only reads has no name")
 	}
 	id, err := c.id()
 	if err != nil {
@@ -163,6 +178,6 @@ func (c *call) makeStreamToken() error {
 	if _, err := c.h.client.Execution(id).Get(c.ctx()); err != nil {
 		return err
 	}
-	until := time.Now().Add(time.Duration(b.LifeS) * time.Second).UTC().Truncate(time.Second)
-	return c.answerJSON(http.StatusCreated, streamTokenAnswer{c.h.streamToken(id.String(), c.who.Token, until), until})
+	token.For, token.Until = id.String(), time.Now().Add(life).UTC().Truncate(time.Second)
+	return c.answerJSON(http.StatusCreated, streamTokenAnswer{browsertoken.Mint(c.h.cfg.StreamKey, token), token.Until})
 }

@@ -52,7 +52,7 @@ func newEventWriter(c *call, media string) *eventWriter {
 
 // askAgain ends the stream of a reader whose token is gone, or may not any more what it could when the stream began.
 func (o *eventWriter) askAgain() {
-	who, err := o.c.identify()
+	who, _, err := o.c.identify()
 	if err != nil || !slices.Contains(o.c.route.need, who.Role) || !slices.Equal(who.Namespaces, o.c.who.Namespaces) {
 		o.end(&problem{Status: http.StatusUnauthorized, Code: "unauthorized",
 			Detail: "the token is not known here any more, or may not do this"})

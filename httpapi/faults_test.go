@@ -370,17 +370,3 @@ func FuzzQuery(f *testing.F) {
 		}
 	})
 }
-
-func FuzzStreamToken(f *testing.F) {
-	h := &Handler{cfg: Config{StreamKey: make([]byte, 32)}}
-	id, now := "1-x", time.Unix(1000, 0)
-	good := h.streamToken(id, "maker", now.Add(time.Minute))
-	f.Add(good)
-	f.Add("")
-	f.Add("1060.")
-	f.Fuzz(func(t *testing.T, text string) {
-		if token, err := h.readStreamToken(text, id, now); err == nil && (text != good || token != "maker") {
-			t.Fatalf("%q is taken for a token", text)
-		}
-	})
-}

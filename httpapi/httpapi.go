@@ -42,22 +42,22 @@ type Config struct {
 	// Authorize says who asks; required, but with Tokens. An error that wraps [ErrForbidden] answers 403, any other
 	// 401; its text is logged and not sent. It is asked for each request, and for an open stream at least every minute
 	// with the request that opened it: an error then ends the stream, so it must judge the request anew and keep no
-	// answers. It is not asked about stream tokens. Without Tokens one that somebody made is good until its time is
+	// answers. It is not asked about tokens of pages. Without Tokens one that somebody made is good until its time is
 	// over, at most an hour, whatever Authorize says of them meanwhile; another StreamKey ends all of them.
 	Authorize func(*http.Request) (Principal, error)
 	// AllowedOrigins may call from a browser: scheme, host and port, exactly. Default none, which leaves pages of the
 	// same origin.
 	AllowedOrigins []string
 	// Tokens are the tokens that Authorize looks at, if it does, and authorize by themselves where Authorize is nil.
-	// A stream token lets its bearer follow an execution only while the token that made it may. Default: a stream
-	// token is good until its time is over.
+	// A token of a page opens an execution only while the token that made it does. Default: one is good until its time
+	// is over.
 	Tokens *Tokens
 	// TrustedProxies are the addresses of proxies in front, whose X-Forwarded-For says from where a request comes.
 	// Wrong tokens are counted by that address, and the audit trail notes it. Default none: the address of the
 	// connection.
 	TrustedProxies []netip.Prefix
-	// StreamKey signs the tokens that let a browser follow one execution, at least 32 bytes. Processes that share it
-	// accept each other's. Default: a random one, of this handler alone.
+	// StreamKey signs the tokens of pages, which follow one execution or take part in it, at least 32 bytes. Processes
+	// that share it accept each other's. Default: a random one, of this handler alone.
 	StreamKey []byte
 	// Redact decides what of the payloads of programs a reader sees. It is called for every input, result, recorded
 	// step, message of a mailbox, summary document, frame, message of progress and message of a failure that is about
@@ -344,6 +344,7 @@ type call struct {
 	r     *http.Request
 	route *route
 	who   Principal
+	paged bool // by a token of a browser, whose rights were looked at
 
 	broken error // why nothing may be answered: see redactor.shown
 }

@@ -52,7 +52,9 @@ func describe() object {
 			"bearer": object{"type": "http", "scheme": "bearer",
 				"description": "A token that flowfabric token new has made"},
 			"stream": object{"type": "apiKey", "in": "query", "name": "access_token",
-				"description": "A stream token, for browsers, whose EventSource sends no headers"}}},
+				"description": "A token of createStreamToken, for the execution of the path. It is here because a " +
+					"browser's EventSource sends no headers; bearer takes it, too. x-browser-token says which one: " +
+					"any (read), or one that was made with write"}}},
 	}
 }
 
@@ -62,8 +64,9 @@ func operation(r *route, schemas object) object {
 	op := object{"operationId": r.name, "summary": r.summary, "security": []object{}}
 	if len(r.need) > 0 {
 		op["security"] = []object{{"bearer": []string{}}}
-		if r.streamToken {
+		if r.browser != noBrowser {
 			op["security"] = []object{{"bearer": []string{}}, {"stream": []string{}}}
+			op["x-browser-token"] = r.browser
 		}
 		op["x-roles"] = r.need
 		if r.global() {

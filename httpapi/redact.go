@@ -24,7 +24,7 @@ type Redaction struct {
 	// document), "frame", "progress" (the message), or "failure" (the message of a failure, or why a worker
 	// cancelled). Later versions may add others: withhold what you do not know.
 	What string
-	// Reader is who made the request. With a stream token it is always the viewer "stream".
+	// Reader is who made the request. With a token of a browser it is always the viewer "stream".
 	Reader Principal
 	// Execution is whose it is. It has this Namespace, Lane and Kind.
 	Execution             flowfabric.ExecutionID
@@ -54,12 +54,21 @@ func (c *call) redactor(id flowfabric.ExecutionID) (*redactor, error) {
 	return c.redactorOf(id, s.Route), nil
 }
 
+// reader is who reads, as a function that redacts is told.
+func (c *call) reader() Principal {
+	who := c.who
+	if c.paged {
+		who.Name = follower.Name
+	}
+	return who
+}
+
 // redactorOf is redactor for those who know the route.
 func (c *call) redactorOf(id flowfabric.ExecutionID, route flowfabric.Route) *redactor {
 	if c.h.cfg.Redact == nil {
 		return nil
 	}
-	return &redactor{c, Redaction{Reader: c.who, Execution: id, Namespace: route.Namespace, Lane: route.Lane,
+	return &redactor{c, Redaction{Reader: c.reader(), Execution: id, Namespace: route.Namespace, Lane: route.Lane,
 		Kind: route.Kind}}
 }
 

@@ -269,6 +269,15 @@ func TestRedact(t *testing.T) {
 	if got := seen["frame"].Reader; got.Name != "stream" || got.Role != Viewer {
 		t.Errorf("%+v", got)
 	}
+	token = into[streamTokenAnswer](t, a.as("operator", "POST", paths[0]+"/stream-token",
+		`{"write":true,"name":"the-operator"}`, 201)).AccessToken
+	delete(seen, "frame")
+	if g := a.as("", "GET", paths[0]+"/stream?access_token="+token, "", 200); tells(g.body) {
+		t.Errorf("%s", g.body)
+	}
+	if got := seen["frame"].Reader; got.Name != "stream" || got.Role != Viewer {
+		t.Errorf("%+v", got)
+	}
 	work := a.remote("worker", "http-work")
 	a.submit(`{"kind":"http-work","input":"` + sesame + `"}`)
 	if g := a.as("worker", "POST", "/v1/workers/"+work.session+":claim", `{}`, 200); !tells(g.body) {

@@ -23,10 +23,19 @@ type route struct {
 	headers      []param
 	body         reflect.Type // nil: none
 	answers      []answer
-	shared       bool // an answer may be given to others who ask the same a moment later
-	streamToken  bool // a stream token of the execution will do, too
+	shared       bool    // an answer may be given to others who ask the same a moment later
+	browser      browser // which tokens of browsers, for the execution of the path, will do, too
 	handle       func(*call) error
 }
+
+// browser is which tokens of browsers a route takes.
+type browser string
+
+const (
+	noBrowser     browser = ""
+	browserReads  browser = "read" // those that write as well
+	browserWrites browser = "write"
+)
 
 // globals are where the paths of what belongs to no namespace begin.
 var globals = []string{"/v1/gates", "/v1/gated", "/v1/limits", "/v1/doctor", "/v1/partitions",
@@ -146,6 +155,12 @@ func onFlow[Body, Answer any](action, name, summary string, who need, text strin
 // asking adds parameters of the query.
 func (r *route) asking(query ...param) *route {
 	r.query = query
+	return r
+}
+
+// writable lets pages with a token that writes ask, if its maker may.
+func (r *route) writable() *route {
+	r.browser = browserWrites
 	return r
 }
 

@@ -65,7 +65,8 @@ func TestHTTPSession(t *testing.T) {
 		t.Errorf("no message was sent: %s", out)
 	}
 	parts := strings.Split(string(out), "---\n")
-	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides",
+	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`,
+		`"access_token":`, "tides",
 		`"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`, `"output":{"value":"Ann said hello"}`,
 		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {
