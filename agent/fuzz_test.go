@@ -83,9 +83,11 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%q became %q", whole, got)
 		}
 		limit := max(1<<10, min(bytes, limits.MaxFrame))
-		m := shortened(Message{Role: Assistant, Parts: []Part{{Type: PartReasoning, Text: text},
-			{Type: PartText, Text: text}, {Type: PartImage, Data: []byte(text)}}, Calls: []ToolCall{{ID: "1", Name: "a",
-			Arguments: json.RawMessage(text)}, {ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
+		m := shortened(Message{ID: strings.Repeat("<", maxMessageID), Role: Assistant, Parts: []Part{
+			{Type: PartReasoning, Text: text}, {Type: PartText, Text: text},
+			{Type: PartImage, Data: []byte(text)}}, Calls: []ToolCall{
+			{ID: "1", Name: "a", Arguments: json.RawMessage(text)},
+			{ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
 		if n := messageLen(m); n > limit || n == 0 {
 			t.Errorf("a message of %d bytes, want at most %d", n, limit)
 		}

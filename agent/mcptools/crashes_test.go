@@ -231,6 +231,9 @@ func (o *office) passages(all []stream.TailEvent) (lines []string) {
 			o.fault("a reader missed %d and %d", e.Trimmed, e.Missed)
 		case stream.TailSuspended, stream.TailRetry: // only who is there in time is told
 		default:
+			if e.Frame.Mode == stream.ModeBestEffort { // so it is with these
+				continue
+			}
 			lines = append(lines, fmt.Sprintf("%s %s %d run %d frame %d %s %s", name(e.Child), e.Kind, e.Attempt,
 				e.Resumed.Run, e.Frame.Sequence, e.Frame.Type, e.Frame.Payload))
 		}
@@ -245,7 +248,8 @@ func name(child *stream.Child) string {
 	return strings.Join(child.Path, "/")
 }
 
-// shown are the frames that stay, of the parent and its children, in the order in which they were merged.
+// shown are the frames that stay, of the parent and its children, in the order in which they were merged, without those
+// whose order or text depends on how fast tools and models are.
 func (o *office) shown() (lines []string) {
 	stay := map[string]bool{}
 	mark := func(who string, f stream.Frame) string { return fmt.Sprint(who, f.ID, f.Sequence) }
@@ -261,6 +265,9 @@ func (o *office) shown() (lines []string) {
 		}
 	}
 	for _, e := range o.whole {
+		if e.Frame.Mode == stream.ModeBestEffort || e.Frame.Type == agent.FrameUsage {
+			continue
+		}
 		if who := name(e.Child); e.Kind == stream.TailFrame && stay[mark(who, e.Frame)] {
 			lines = append(lines, fmt.Sprintf("%s: %s %s", who, e.Frame.Type, e.Frame.Payload))
 		}
