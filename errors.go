@@ -103,7 +103,12 @@ var (
 		ErrNotFound)
 	_ = define("instance_in_use", fault.Caller,
 		"another live worker process has this instance name; give every process its own", ErrConfig)
-	_ = define("stream_closed", fault.Stop, "the attempt has ended and its stream is closed")
+	_ = define("stream_closed", fault.Stop, "the stream is closed: its attempt has ended, or somebody has closed it")
+	_ = define("stream_not_found", fault.Info,
+		"no stream has this name: it was never made, was deleted, or has expired", ErrNotFound)
+	_ = define("stream_gone", fault.Info, "the stream was deleted or has expired, and is only kept for its forks",
+		ErrNotFound)
+	_ = define("stream_conflict", fault.Caller, "the stream is not as the request takes it to be", ErrConflict)
 	_ = define("summary_too_large", fault.Caller, "the summary document exceeds the documented limit",
 		ErrPayloadTooLarge)
 	_ = define("step_limit_exceeded", fault.Caller,

@@ -36,7 +36,7 @@ type Role string
 // The roles. Each but worker may do what those before it may.
 const (
 	Viewer   Role = "viewer"   // reads everything
-	Producer Role = "producer" // also submits, signals, sends messages, cancels, stops answers, rewinds and forks
+	Producer Role = "producer" // also submits, signals, sends messages, cancels, stops, rewinds, forks, writes streams
 	Operator Role = "operator" // also changes what there is: replays, priorities, lanes, answers to approvals
 	Admin    Role = "admin"    // also purges
 	Worker   Role = "worker"   // takes work and settles it, and reads what it holds

@@ -59,7 +59,7 @@ func TestRolesAndRoutes(t *testing.T) {
 	nobody := mint.ID(1).String()
 	cells := 0
 	for _, r := range routes {
-		path := strings.NewReplacer("{id}", nobody, "{key}", "k", "{session}", "k").Replace(r.path)
+		path := strings.NewReplacer("{id}", nobody, "{key}", "k", "{session}", "k", "{name...}", "a/b").Replace(r.path)
 		for _, role := range []Role{Viewer, Producer, Operator, Admin, Worker, "", "wrong", pageReads, pageWrites,
 			pageAnswers} {
 			if r.name == "followEvents" || r.name == "followOverview" {

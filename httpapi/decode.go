@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"mime"
@@ -23,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/misfit"
+	"github.com/flowfabric/flowfabric-go/internal/sealed"
 )
 
 // body reads the JSON object of a request into a struct. What its schema does not allow and members that are there
@@ -45,7 +47,8 @@ func (c *call) body(into any) error {
 		return &problem{Status: http.StatusUnsupportedMediaType, Code: "invalid_input", Field: "Content-Type",
 			Detail: "want application/json"}
 	}
-	if text, err = conform(text, bodySchema(reflect.TypeOf(into).Elem())); err == nil {
+	trusted := slices.Contains(c.route.need, Worker) // what it says must not fail for how it looks
+	if text, err = conform(text, bodySchema(reflect.TypeOf(into).Elem()), trusted); err == nil {
 		err = json.Unmarshal(text, into, json.RejectUnknownMembers(true))
 	}
 	return decodeProblem(err)
@@ -65,9 +68,9 @@ func bodySchema(t reflect.Type) *jsonschema.Schema {
 
 // conform holds a body against its schema: a member that is required and missing, one that the schema lacks, null, a
 // text that may not be empty, and a value of another type are refused. It returns the body with whole numbers as Go
-// writes them: 1.0 is one.
-func conform(text []byte, s *jsonschema.Schema) ([]byte, error) {
-	j := judging{in: jsontext.NewDecoder(bytes.NewReader(text)), text: text}
+// writes them: 1.0 is one. What looks encrypted is refused, unless the sender is trusted.
+func conform(text []byte, s *jsonschema.Schema, trusted bool) ([]byte, error) {
+	j := judging{in: jsontext.NewDecoder(bytes.NewReader(text)), text: text, trusted: trusted}
 	if err := j.value(s); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,8 @@ type judging struct {
 	text   []byte
 	out    []byte // what replaces the text up to copied; nil: nothing does
 	copied int
+
+	trusted bool
 }
 
 // jsonTypes are the types of a schema, by the kind of a value.
@@ -110,7 +115,21 @@ func (j *judging) value(s *jsonschema.Schema) error {
 	if err == nil && s.MinLength != nil && len(v) == len(`""`) {
 		return invalid(string(j.in.StackPointer()), "it is empty: leave it out, or want 1 byte or more")
 	}
+	if err == nil && !j.trusted && is == "string" && looksSealed(v, s) {
+		return invalid(string(j.in.StackPointer()), "it looks like what is encrypted, which nobody may send")
+	}
 	return err
+}
+
+// looksSealed tells whether a text is one that a server with the key would open for whoever reads it.
+func looksSealed(v jsontext.Value, s *jsonschema.Schema) bool {
+	text, err := jsontext.AppendUnquote(nil, v)
+	if err != nil || s.ContentEncoding != "base64" {
+		return err == nil && sealed.InText(string(text))
+	}
+	var begin [6]byte
+	n, _ := base64.StdEncoding.Decode(begin[:], text[:min(8, len(text))])
+	return sealed.Is(begin[:n])
 }
 
 func (j *judging) object(s *jsonschema.Schema) error {

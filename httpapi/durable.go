@@ -20,11 +20,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// This file is the read side of the Durable Streams protocol, a draft: what an execution puts out as a stream of
-// which every offset always means the same. https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md
+// This file is the read side of the Durable Streams protocol, a draft: a stream of which every offset always means the
+// same. That is what an execution puts out, or what was written over HTTP (streams.go).
+// https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md
 //
-// The stream is a tail without what does not last: frames that were not meant to, and what is said of a wait or a
-// coming retry. An offset is a position of that tail, written so that offsets sort as texts.
+// The stream of an execution is a tail without what does not last: frames that were not meant to, and what is said of a
+// wait or a coming retry. An offset is a position of that tail, written so that offsets sort as texts.
 
 const (
 	durableChunk = 1 << 20          // bytes of a catch-up read, about
@@ -35,11 +36,15 @@ const (
 // view is how messages are made of a tail's events.
 type view struct {
 	form  string // of a frame's text: see framelog.Event.Text
+	coded bool   // Server-Sent Events have it in base64
 	media string
 	json  bool                                 // a read answers an array
 	of    func(stream.TailEvent) []byte        // nil: nothing
 	line  func(b *strings.Builder, one []byte) // of Server-Sent Events
 }
+
+// octets is the media type of bytes.
+const octets = "application/octet-stream"
 
 // durableFrame is the payload of a frame that lasts.
 func durableFrame(e stream.TailEvent) (stream.Frame, bool) {
@@ -81,7 +86,7 @@ var views = map[string]view{
 		}
 		return f.Payload
 	}, line: dataLines},
-	"bytes": {form: "stream bytes", media: "application/octet-stream", of: func(e stream.TailEvent) []byte {
+	"bytes": {form: "stream bytes", coded: true, media: octets, of: func(e stream.TailEvent) []byte {
 		f, ok := durableFrame(e)
 		if !ok {
 			return nil
@@ -107,14 +112,28 @@ var lineEnds = regexp.MustCompile(`\r\n|\r|\n`)
 // durable is one read.
 type durable struct {
 	c      *call
-	id     flowfabric.ExecutionID
-	name   string // of the view
+	log    durableLog
+	tag    string // what is read, for the ETag
+	own    bool   // what this reader sees is not for others
 	view   view
 	offset string // as it was given; "" is none
 	live   string
 	cursor string
-	shown  *redactor
-	said   []byte // the state behind the frames that are ready
+}
+
+// durableLog is what is read.
+type durableLog interface {
+	// read takes what is stored behind a position, a chunk of it at most.
+	read(from stream.Position, most int) (chunk, error)
+	// tail is where it ends now, and no messages.
+	tail() (chunk, error)
+	// wait returns when there is a message behind a position, nothing comes any more, or the time is over.
+	wait(from stream.Position, most time.Duration) error
+	// follow sends what comes behind a position until ctx ends, or nothing comes any more.
+	follow(ctx context.Context, out *eventWriter, from stream.Position)
+	// offset is a position as readers get it, and position the other way round.
+	offset(stream.Position) string
+	position(offset string) (stream.Position, error)
 }
 
 // chunk is what a read found.
@@ -123,89 +142,123 @@ type chunk struct {
 	next     stream.Position
 	upToDate bool
 	closed   bool
+	cut      bool // it begins in the middle of what was appended at once
 }
 
-// durableStream answers a read of the Durable Streams protocol. Parameters that it does not know are none of its
-// business.
-func (c *call) durableStream() error {
-	header := c.w.Header()
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+// durable reads what the query of a read says.
+func (c *call) durable() (*durable, url.Values, error) {
+	c.w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return invalid("", "the query is not well formed")
+		return nil, nil, invalid("", "the query is not well formed")
 	}
-	d := &durable{c: c, name: "events", live: values.Get("live"), cursor: values.Get("cursor")}
-	if values.Has("as") {
-		d.name = values.Get("as")
-	}
-	var known bool
-	if d.view, known = views[d.name]; !known {
-		return invalid("as", "it is %.32q, want events, text, json or bytes", d.name)
-	}
+	d := &durable{c: c, live: values.Get("live"), cursor: values.Get("cursor")}
 	if offsets, given := values["offset"]; given {
 		if len(offsets) > 1 || offsets[0] == "" {
-			return invalid("offset", "want one that a read returned, -1 or now")
+			return nil, nil, invalid("offset", "want one that a read returned, -1 or now")
 		}
 		d.offset = offsets[0]
 	}
 	if d.live != "" && d.live != "long-poll" && d.live != "sse" {
-		return invalid("live", "it is %.32q, want long-poll or sse", d.live)
+		return nil, nil, invalid("live", "it is %.32q, want long-poll or sse", d.live)
 	}
 	if d.live != "" && d.offset == "" {
-		return invalid("offset", "it is missing: a live read needs a position to begin at")
+		return nil, nil, invalid("offset", "it is missing: a live read needs a position to begin at")
 	}
-	from, now := stream.Position(""), d.offset == "now"
-	if !now && d.offset != "" && d.offset != "-1" {
-		if from, err = parseOffset(d.offset); err != nil {
-			return invalid("offset", "%.80q is none that a read returned", d.offset)
-		}
+	return d, values, nil
+}
+
+// from is where a read begins; "" is the beginning, or the end if that is asked for.
+func (d *durable) from(log durableLog) (stream.Position, error) {
+	if d.log = log; d.offset == "" || d.offset == "-1" || d.offset == "now" {
+		return "", nil
 	}
-	if d.id, err = c.id(); err != nil {
-		return err
+	from, err := log.position(d.offset)
+	if err != nil {
+		return "", invalid("offset", "%.80q is none that a read returned", d.offset)
 	}
-	s, err := c.h.client.Execution(d.id).Get(c.ctx())
+	return from, nil
+}
+
+// durableStream answers a read of the Durable Streams protocol of an execution. Parameters that it does not know are
+// none of its business.
+func (c *call) durableStream() error {
+	d, values, err := c.durable()
 	if err != nil {
 		return err
 	}
-	d.shown = c.redactorOf(d.id, s.Route)
-	header.Set("Content-Type", d.view.media)
+	name := "events"
+	if values.Has("as") {
+		name = values.Get("as")
+	}
+	var known bool
+	if d.view, known = views[name]; !known {
+		return invalid("as", "it is %.32q, want events, text, json or bytes", name)
+	}
+	t := &tailLog{d: d}
+	from, err := d.from(t)
+	if err != nil {
+		return err
+	}
+	if t.id, err = c.id(); err != nil {
+		return err
+	}
+	s, err := c.h.client.Execution(t.id).Get(c.ctx())
+	if err != nil {
+		return err
+	}
+	t.shown = c.redactorOf(t.id, s.Route)
+	d.tag, d.own = t.id.String()+":"+name, t.shown != nil
+	return d.serve(from)
+}
+
+// serve answers a read.
+func (d *durable) serve(from stream.Position) (err error) {
+	now := d.offset == "now"
+	d.c.w.Header().Set("Content-Type", d.view.media)
 	var tail chunk
-	if now || c.r.Method == http.MethodHead {
-		if tail, err = d.tail(); err != nil {
+	if now || d.c.r.Method == http.MethodHead {
+		if tail, err = d.log.tail(); err != nil {
 			return err
 		}
 		from = tail.next
 	}
 	switch {
-	case c.r.Method == http.MethodHead:
+	case d.c.r.Method == http.MethodHead:
 		d.headers(chunk{next: tail.next, closed: tail.closed})
-		c.w.WriteHeader(http.StatusOK)
+		d.c.w.WriteHeader(http.StatusOK)
 		return nil
 	case d.live == "long-poll":
 		return d.poll(from)
 	case d.live == "sse":
 		return d.events(from)
 	case now:
-		tail.messages = nil
 		return d.answer(tail)
 	}
 	return d.catchUp(from)
 }
 
-// read takes what is stored behind a position, a chunk of it at most.
-func (d *durable) read(from stream.Position, most int) (out chunk, err error) {
+// tailLog is the tail of an execution.
+type tailLog struct {
+	d     *durable
+	id    flowfabric.ExecutionID
+	shown *redactor
+	said  []byte // the state behind the frames that are ready
+}
+
+func (t *tailLog) read(from stream.Position, most int) (out chunk, err error) {
 	out.next = from
 	size := 0
-	for e, err := range d.c.h.client.Execution(d.id).Tail(d.c.ctx(), d.options(from, client.Stored())...) {
+	for e, err := range t.d.c.h.client.Execution(t.id).Tail(t.d.c.ctx(), t.options(from, client.Stored())...) {
 		if err != nil {
 			return out, err
 		}
 		if size >= most { // there is more
 			return out, nil
 		}
-		size += d.take(&out, e)
-		if d.c.broken != nil {
-			return out, d.c.broken
+		size += t.take(&out, e)
+		if t.d.c.broken != nil {
+			return out, t.d.c.broken
 		}
 	}
 	out.upToDate, out.closed = true, over(out.next)
@@ -218,7 +271,7 @@ func over(p stream.Position) bool {
 	return err == nil && parts.Stage == tailpos.Over
 }
 
-func (d *durable) options(from stream.Position, more ...client.TailOption) []client.TailOption {
+func (t *tailLog) options(from stream.Position, more ...client.TailOption) []client.TailOption {
 	return append(more, client.From(from), client.WithoutBestEffort(), client.WithoutChildren())
 }
 
@@ -232,21 +285,21 @@ func (x *chunk) pass(e stream.TailEvent) bool {
 }
 
 // take adds an event to a chunk, and returns how many bytes it has.
-func (d *durable) take(out *chunk, e stream.TailEvent) (size int) {
+func (t *tailLog) take(out *chunk, e stream.TailEvent) (size int) {
 	if !out.pass(e) {
 		return 0
 	}
-	if m := d.view.of(d.shown.event(e)); m != nil {
+	if m := t.d.view.of(t.shown.event(e)); m != nil {
 		out.messages = append(out.messages, m)
 		return len(m)
 	}
 	return 0
 }
 
-// tail is where the stream ends now. It walks over what is stored.
-func (d *durable) tail() (chunk, error) {
+// tail walks over what is stored.
+func (t *tailLog) tail() (chunk, error) {
 	out := chunk{upToDate: true}
-	for e, err := range d.c.h.client.Execution(d.id).Tail(d.c.ctx(), d.options("", client.Stored())...) {
+	for e, err := range t.d.c.h.client.Execution(t.id).Tail(t.d.c.ctx(), t.options("", client.Stored())...) {
 		if err != nil {
 			return out, err
 		}
@@ -258,7 +311,7 @@ func (d *durable) tail() (chunk, error) {
 // headers say where the reader is.
 func (d *durable) headers(x chunk) {
 	header := d.c.w.Header()
-	header.Set("Stream-Next-Offset", offsetText(x.next))
+	header.Set("Stream-Next-Offset", d.log.offset(x.next))
 	if x.upToDate {
 		header.Set("Stream-Up-To-Date", "true")
 	}
@@ -287,11 +340,11 @@ func (d *durable) answer(x chunk) error {
 
 // catchUp answers what is there. Only a chunk that more lies behind is the same for ever.
 func (d *durable) catchUp(from stream.Position) error {
-	x, err := d.read(from, durableChunk)
+	x, err := d.log.read(from, durableChunk)
 	if err != nil {
 		return err
 	}
-	if d.shown != nil { // what one reader sees is not for another, and may change
+	if d.own { // what one reader sees is not for another, and may change
 		return d.answer(x)
 	}
 	header := d.c.w.Header()
@@ -299,12 +352,13 @@ func (d *durable) catchUp(from stream.Position) error {
 	if !x.upToDate {
 		header.Set("Cache-Control", "private, max-age=60, stale-while-revalidate=300")
 	}
-	tag := d.id.String() + ":" + d.name + ":" + offsetText(from) + ":" + offsetText(x.next)
+	tag := d.tag + ":" + d.log.offset(from) + ":" + d.log.offset(x.next)
 	if x.closed {
 		tag += ":c"
 	}
 	tag = `"` + tag + `"`
 	header.Set("ETag", tag)
+	header.Add("Vary", "Authorization") // it decides what may be seen, and in which namespace a name is
 	for given := range strings.SplitSeq(d.c.r.Header.Get("If-None-Match"), ",") {
 		if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
 			d.headers(x)
@@ -317,10 +371,10 @@ func (d *durable) catchUp(from stream.Position) error {
 
 // poll answers what is there, or waits until there is something.
 func (d *durable) poll(from stream.Position) error {
-	x, err := d.read(from, durableChunk)
+	x, err := d.log.read(from, durableChunk)
 	if err == nil && len(x.messages) == 0 && x.upToDate && !x.closed {
-		if err = d.wait(x.next, d.c.h.poll); err == nil {
-			x, err = d.read(x.next, durableChunk)
+		if err = d.log.wait(x.next, d.c.h.poll); err == nil {
+			x, err = d.log.read(x.next, durableChunk)
 		}
 	}
 	switch {
@@ -334,23 +388,26 @@ func (d *durable) poll(from stream.Position) error {
 	return d.answer(x)
 }
 
-// wait returns when there is a message behind a position, the execution has ended, or the time is over.
-func (d *durable) wait(from stream.Position, most time.Duration) error {
-	ctx, cancel := context.WithTimeout(d.c.ctx(), most)
+func (t *tailLog) wait(from stream.Position, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.d.c.ctx(), most)
 	defer cancel()
-	for e, err := range d.c.h.client.Execution(d.id).Tail(ctx, d.options(from)...) {
+	for e, err := range t.d.c.h.client.Execution(t.id).Tail(ctx, t.options(from)...) {
 		if err != nil {
-			if ctx.Err() != nil && d.c.ctx().Err() == nil {
+			if ctx.Err() != nil && t.d.c.ctx().Err() == nil {
 				return nil
 			}
 			return err
 		}
-		if e.Kind == stream.TailEnd || d.view.of(e) != nil {
+		if e.Kind == stream.TailEnd || t.d.view.of(e) != nil {
 			return nil
 		}
 	}
 	return nil
 }
+
+func (t *tailLog) offset(p stream.Position) string { return offsetText(p) }
+
+func (t *tailLog) position(offset string) (stream.Position, error) { return parseOffset(offset) }
 
 // An offset is the parts of a position in hexadecimal, those in front that grow first, without the mark of a wait,
 // behind which no offset is. What is over comes before the attempt that a replay adds.

@@ -14,11 +14,11 @@ import (
 
 // events sends what is there and what comes, for a minute.
 func (d *durable) events(from stream.Position) error {
-	first, err := d.read(from, durableChunk)
+	first, err := d.log.read(from, durableChunk)
 	if err != nil {
 		return err
 	}
-	if d.name == "bytes" {
+	if d.view.coded {
 		d.c.w.Header().Set("Stream-SSE-Data-Encoding", "base64")
 	}
 	d.c.w.Header().Set("Cache-Control", "no-cache, no-store")
@@ -32,48 +32,52 @@ func (d *durable) events(from stream.Position) error {
 		if x.upToDate {
 			break
 		}
-		if x, err = d.read(from, durableChunk); err != nil {
+		if x, err = d.log.read(from, durableChunk); err != nil {
 			return nil // the reader comes back
 		}
 	}
 	ctx, cancel := context.WithTimeout(d.c.ctx(), durableSSE)
 	defer cancel()
-	o := framelog.TailOptions{From: from, WithoutBestEffort: true, WithoutChildren: true}
-	for e, err := range d.c.h.conn.Tails.Follow(ctx, d.id, o) {
-		if err != nil || !d.pass(out, e) {
-			return nil
-		}
-	}
+	d.log.follow(ctx, out, from)
 	return nil
 }
 
+func (t *tailLog) follow(ctx context.Context, out *eventWriter, from stream.Position) {
+	o := framelog.TailOptions{From: from, WithoutBestEffort: true, WithoutChildren: true}
+	for e, err := range t.d.c.h.conn.Tails.Follow(ctx, t.id, o) {
+		if err != nil || !t.pass(out, e) {
+			return
+		}
+	}
+}
+
 // pass sends an event of a tail, and tells whether to go on.
-func (d *durable) pass(out *eventWriter, e *framelog.Event) bool {
+func (t *tailLog) pass(out *eventWriter, e *framelog.Event) bool {
 	if e.Idle {
-		d.said = nil
+		t.said = nil
 		return out.flush() == nil
 	}
-	if d.shown == nil && e.Kind == stream.TailFrame { // mostly the same for all readers
-		if d.said == nil {
-			d.said = d.state(chunk{upToDate: true})
+	if t.shown == nil && e.Kind == stream.TailFrame { // mostly the same for all readers
+		if t.said == nil {
+			t.said = t.d.state(chunk{upToDate: true})
 		}
-		text := e.Text(d.view.form, d.frameText)
-		return len(text) == 0 || out.add(text) == nil && out.add(d.said) == nil
+		text := e.Text(t.d.view.form, t.frameText)
+		return len(text) == 0 || out.add(text) == nil && out.add(t.said) == nil
 	}
 	x := chunk{upToDate: true}
-	if d.take(&x, e.TailEvent); d.c.broken != nil {
+	if t.take(&x, e.TailEvent); t.d.c.broken != nil {
 		return false
 	}
-	return len(x.messages) == 0 && !x.closed || d.send(out, x) == nil && !x.closed
+	return len(x.messages) == 0 && !x.closed || t.d.send(out, x) == nil && !x.closed
 }
 
 // frameText is the message of a frame, if it has one, with the offset behind it.
-func (d *durable) frameText(e stream.TailEvent) []byte {
-	m := d.view.of(e)
+func (t *tailLog) frameText(e stream.TailEvent) []byte {
+	m := t.d.view.of(e)
 	if m == nil {
 		return nil
 	}
-	return d.text(chunk{messages: [][]byte{m}, next: e.Position})
+	return t.d.text(chunk{messages: [][]byte{m}, next: e.Position})
 }
 
 // send writes data, if there is any, and where the reader is behind it.
@@ -101,7 +105,7 @@ func (d *durable) text(x chunk) []byte {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(`event: control` + "\n" + `data:{"streamNextOffset":"` + offsetText(x.next) + `"`)
+	b.WriteString(`event: control` + "\n" + `data:{"streamNextOffset":"` + d.log.offset(x.next) + `"`)
 	return []byte(b.String())
 }
 

@@ -149,7 +149,7 @@ func TestChunks(t *testing.T) {
 	must.No(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", x, nil)
 	must.No(t, err)
-	d := &durable{c: &call{h: a.h, r: r}, id: id, view: views["text"]}
+	d := &tailLog{d: &durable{c: &call{h: a.h, r: r}, view: views["text"]}, id: id}
 	var text, want strings.Builder
 	for i := range 500 {
 		fmt.Fprintf(&want, "word %d ", i)

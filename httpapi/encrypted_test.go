@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/base64"
 	"io"
 	"log/slog"
 	"net/http"
@@ -66,4 +67,30 @@ func TestWithoutTheKey(t *testing.T) {
 	if text := string(messages.body); strings.Contains(text, "hidden") || !strings.Contains(text, `"encrypted":true`) {
 		t.Errorf("messages: %s", text)
 	}
+}
+
+// What is encrypted cannot be sent: a server with the key would open it for whoever reads it.
+func TestNobodySendsWhatIsEncrypted(t *testing.T) {
+	a := newAPI(t)
+	cipher, err := flowfabric.CipherKeys("k1:" + strings.Repeat("ab", 32))
+	must.No(t, err)
+	box := sealed.New(cipher)
+	stolen, err := box.Seal([]byte("of somebody else"))
+	must.No(t, err)
+	path := a.submit(`{"kind":"stuck"}`)
+	coded := base64.StdEncoding.EncodeToString(stolen)
+	text := "see " + box.SealText("of somebody else", 500)
+	for at, body := range map[string]string{
+		"/v1/executions":   `{"kind":"echo","input_base64":"` + strings.Replace(coded, "/", `\/`, 1) + `"}`,
+		path + "/messages": `{"mailbox":"user","base64":"` + coded + `"}`,
+		path + ":stop":     `{"reason":"` + text + `"}`,
+		path + ":cancel":   `{"reason":"` + strings.Replace(text, "sealed", `\u0073ealed`, 1) + `"}`,
+	} {
+		if p := into[problem](t, a.as("operator", "POST", at, body, 400)); !strings.Contains(p.Detail, "encrypted") {
+			t.Errorf("%s: %+v", at, p)
+		}
+	}
+	a.as("operator", "POST", path+"/messages", `{"mailbox":"user","base64":"/0ZG"}`, 200)
+	close(a.release)
+	a.until(path, "completed")
 }

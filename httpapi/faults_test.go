@@ -345,7 +345,7 @@ func FuzzBody(f *testing.F) {
 		q := httptest.NewRequest("POST", "/v1/executions", strings.NewReader(text))
 		q.Header.Set("Content-Type", "application/json")
 		var s submission
-		err := (&call{h: &Handler{slow: time.Second}, w: httptest.NewRecorder(), r: q}).body(&s)
+		err := (&call{h: &Handler{slow: time.Second}, w: httptest.NewRecorder(), r: q, route: &route{}}).body(&s)
 		if err != nil {
 			if p := problemOf(err); p.Status < 400 || p.Status > 415 || p.Code == "internal" {
 				t.Fatalf("%q: %+v", text, p)

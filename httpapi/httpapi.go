@@ -66,7 +66,8 @@ type Config struct {
 	//
 	// What workers over HTTP take and what callers submit is not redacted. Neither are names, tags, keys, categories
 	// of failures, and reasons that people gave for what they did. The function sees each frame alone: a secret that
-	// is split over two frames passes, unless it withholds them.
+	// is split over two frames passes, unless it withholds them. It sees the bytes of an append to a stream as a whole;
+	// of those that it changes no part is shown, but "[withheld]".
 	//
 	// It is called by many requests at once, and must not block for long. When it panics the request fails with 500
 	// and a stream ends. Default: everything is shown as it is.
@@ -107,6 +108,7 @@ type Handler struct {
 	failed  *limiter
 	sampler *sampler
 	sharing sharing
+	rooms   rooms
 	routes  []*route
 	slow    time.Duration // how long a body may take
 	poll    time.Duration // that a long poll of a durable stream waits
@@ -177,6 +179,7 @@ func New(cfg Config) (*Handler, error) {
 func (h *Handler) Close() {
 	h.gateway.Close()
 	h.sampler.close()
+	h.rooms.close()
 }
 
 // register puts the routes into the mux, which knows no pattern that ends in an action: those of one path are told
@@ -298,11 +301,12 @@ func (h *Handler) crossed(w http.ResponseWriter, q *http.Request) (answered bool
 		header.Set("Access-Control-Allow-Origin", origin)
 		header.Add("Vary", "Origin")
 		header.Set("Access-Control-Expose-Headers",
-			"X-Request-Id, Retry-After, Preference-Applied, Location, ETag, Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor, Stream-SSE-Data-Encoding")
+			"X-Request-Id, Retry-After, Preference-Applied, Location, ETag, "+streamAnswers)
 		if q.Method == http.MethodOptions && q.Header.Get("Access-Control-Request-Method") != "" {
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 			header.Set("Access-Control-Allow-Headers",
-				"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, X-Request-Id")
+				"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, X-Request-Id, "+
+					streamAsks)
 			header.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return true

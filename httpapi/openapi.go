@@ -34,10 +34,11 @@ var document = sync.OnceValue(func() []byte {
 func describe() object {
 	paths, schemas := object{}, object{"problem": schemaOf(of[problem](), false)}
 	for _, r := range routes {
-		path, _ := paths[r.path].(object)
+		template := strings.Replace(r.path, "...}", "}", 1)
+		path, _ := paths[template].(object)
 		if path == nil {
 			path = object{}
-			paths[r.path] = path
+			paths[template] = path
 		}
 		path[strings.ToLower(r.method)] = operation(r, schemas)
 	}
@@ -74,7 +75,7 @@ func operation(r *route, schemas object) object {
 		}
 	}
 	var params []object
-	for _, name := range parameter.FindAllStringSubmatch(r.path, -1) {
+	for _, name := range parameter.FindAllStringSubmatch(strings.Replace(r.path, "...}", "}", 1), -1) {
 		params = append(params,
 			object{"name": name[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}

@@ -203,7 +203,7 @@ func (a *api) gatesAndPartitions() {
 }
 
 // noted is what the audit trail says of the routes that change something. Others only add: executions, signals and
-// frames say who sent them.
+// frames say who sent them. What is in written streams is their writers' own.
 var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execution", "stop": "stop execution",
 	"replay": "replay execution", "revoke": "revoke execution", "rewind": "rewind execution",
 	"hold": "hold execution", "unhold": "unhold execution", "resume": "resume execution",
@@ -220,7 +220,7 @@ var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execut
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
 	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
-	"createStreamToken": ""}
+	"createStreamToken": "", "openStream": "", "appendToStream": "", "deleteStream": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {

@@ -35,7 +35,8 @@ var statuses = []struct {
 }{
 	{denied.NoExecution, http.StatusNotFound}, {denied.NoFlow, http.StatusNotFound},
 	{denied.NoSchedule, http.StatusNotFound},
-	{denied.NoGate, http.StatusNotFound},
+	{denied.NoGate, http.StatusNotFound}, {denied.NoStream, http.StatusNotFound},
+	{denied.StreamGone, http.StatusGone}, {denied.StreamConflict, http.StatusConflict},
 	{denied.NoWorker, http.StatusNotFound},
 	{denied.NoSession, http.StatusNotFound}, {denied.NoWaitpoint, http.StatusNotFound},
 	{flowfabric.ErrResultPurged, http.StatusGone}, {flowfabric.ErrTokenExpired, http.StatusGone},

@@ -21,12 +21,13 @@ import (
 // Redaction is one piece of what a program stored, on its way to a reader. See [Config.Redact].
 type Redaction struct {
 	// What it is: "input", "result", "step" (the recorded value of one), "message" (of a mailbox), "summary" (the
-	// document), "frame", "progress" (the message), or "failure" (the message of a failure, or why a worker
-	// cancelled). Later versions may add others: withhold what you do not know.
+	// document), "frame", "progress" (the message), "failure" (the message of a failure, or why a worker
+	// cancelled), or "stream" (a message, or the bytes of one append, of a stream that was written over HTTP). Later
+	// versions may add others: withhold what you do not know.
 	What string
 	// Reader is who made the request. With a token of a browser it is always the viewer "stream".
 	Reader Principal
-	// Execution is whose it is. It has this Namespace, Lane and Kind.
+	// Execution is whose it is. It has this Namespace, Lane and Kind. A written stream is none: its Kind is its name.
 	Execution             flowfabric.ExecutionID
 	Namespace, Lane, Kind string
 	// Payload is what was stored, never empty. It is a copy: the function may change and return it.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testnode"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -233,21 +230,40 @@ func (d *desk) answer(w http.ResponseWriter, p *pen, status int) {
 	w.WriteHeader(status)
 }
 
-// Parts of the suite that write are left out, and what our streams are not: see docs/how-to/durable-streams.md.
+// Parts of the suite that write are left out: streams of executions are written by handlers.
 var suiteParts = []string{"Read Operations", "Long-Poll Operations", "Browser Security Headers", "HEAD Metadata should",
 	"Offset Validation and Resumability", "Long-Poll Edge Cases", "Caching and ETag", "Chunking and Large Payloads",
 	"Read-Your-Writes Consistency", "SSE Mode", "JSON Mode", "HEAD with Stream Closure", "Read Closed Streams",
 	"Long-poll with Stream Closure", "SSE with Stream Closure", "Immutability Properties",
 	"Offset Validation Properties", "Byte-Exactness Property", "State Hash Verification"}
 
+const byHandlers = "handlers write the streams of executions"
+
 // unlike are tests of these parts that our streams do not pass, and why not.
 var unlike = map[string]string{
-	"Browser Security Headers should include X-Content-Type-Options: nosniff on PUT responses":  "nobody creates streams over HTTP",
-	"Browser Security Headers should include X-Content-Type-Options: nosniff on POST responses": "nobody appends to streams over HTTP",
+	"Browser Security Headers should include X-Content-Type-Options: nosniff on PUT responses":  byHandlers,
+	"Browser Security Headers should include X-Content-Type-Options: nosniff on POST responses": byHandlers,
+}
+
+// The protocol's own suite, against streams that are written over HTTP.
+func TestDurableStreamsSuite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long")
+	}
+	dir, node := suiteInstalled(t)
+	a := newAPI(t, func(cfg *Config) { cfg.AllowedOrigins = []string{"https://example.com"} })
+	a.h.poll = 2 * time.Second // the suite does not wait for longer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		q.Header.Set("Authorization", "Bearer "+secrets["producer"])
+		a.h.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	runSuite(t, suite{dir: dir, node: node, url: server.URL + "/v1/streams", names: ".*"})
 }
 
 // The read part of the protocol's own suite, against executions whose handler appends what the suite posts.
-func TestDurableStreamsSuite(t *testing.T) {
+func TestDurableStreamsSuiteOfExecutions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
 	}
@@ -272,17 +288,29 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
+	names := "^(Property-Based Tests .fast-check. |Stream Closure )?(" + strings.Join(suiteParts, "|") + ")"
+	runSuite(t, suite{dir: dir, node: node, url: server.URL, names: names, unlike: unlike})
+}
+
+// suite is a run of the protocol's own suite.
+type suite struct {
+	dir    string
+	node   testnode.Node
+	url    string
+	names  string            // of the tests, a pattern
+	unlike map[string]string // tests that do not pass, and why
+}
+
+func runSuite(t *testing.T, s suite) {
 	// Without bounds of its own: other packages' tests run beside it.
 	ending, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ending, node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
-		"--outputFile=report.json", "--testTimeout=0", "--hookTimeout=0", "-t",
-		"^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")",
+	cmd := s.node.Command(ending, s.dir, s.node.Program, "node_modules/vitest/vitest.mjs", "run",
+		"--reporter=json", "--outputFile=report.json", "--testTimeout=0", "--hookTimeout=0", "-t", s.names,
 		"suite.test.js")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "STREAMS_URL="+server.URL, "CI=1")
+	cmd.Env = append(cmd.Env, "STREAMS_URL="+s.url, "CI=1")
 	text, _ := cmd.CombinedOutput()
-	report, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	report, err := os.ReadFile(filepath.Join(s.dir, "report.json"))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -298,7 +326,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 	must.No(t, json.Unmarshal(report, &result))
 	for _, file := range result.TestResults {
 		for _, x := range file.AssertionResults {
-			switch why := unlike[x.FullName]; {
+			switch why := s.unlike[x.FullName]; {
 			case x.Status == "failed" && why == "":
 				t.Errorf("%s: %.600s", x.FullName, strings.Join(x.FailureMessages, "; "))
 			case x.Status == "passed" && why != "":
@@ -311,43 +339,16 @@ func TestDurableStreamsSuite(t *testing.T) {
 
 // suiteInstalled is a folder with the suite, of the versions that are pinned, and the Node.js that runs it. Without
 // npm, or without a registry, the test is skipped, or fails with CI set.
-func suiteInstalled(t *testing.T) (dir, node string) {
-	missing := t.Skipf
-	if os.Getenv("CI") != "" {
-		missing = t.Fatalf
-	}
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		missing("the suite of the Durable Streams protocol needs npm (tools/install-node): %v", err)
-	}
+func suiteInstalled(t *testing.T) (dir string, node testnode.Node) {
 	dir = t.TempDir()
 	must.No(t, os.CopyFS(dir, os.DirFS("testdata/durable-streams")))
-	install := func(dir string) {
-		cmd := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-		cmd.Dir = dir
-		if text, err := cmd.CombinedOutput(); err != nil {
-			missing("the suite of the Durable Streams protocol cannot be installed: %v: %s", err, text)
-		}
+	node, err := testnode.Find(t.Context(), t.TempDir())
+	if err == nil {
+		err = node.Install(t.Context(), dir)
 	}
-	if node, err = exec.LookPath("node"); err == nil {
-		version, _ := exec.CommandContext(t.Context(), node, "--version").Output()
-		if !recent.Match(version) {
-			node = ""
-		}
+	if errors.Is(err, testnode.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
 	}
-	if node == "" {
-		install(filepath.Join(dir, "node"))
-		arch := map[string]string{"amd64": "x64"}[goruntime.GOARCH]
-		bin := filepath.Join(dir, "node/node_modules/node-"+goruntime.GOOS+"-"+cmp.Or(arch, goruntime.GOARCH), "bin")
-		// npm chooses packages by the Node.js that runs it
-		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-		if node, err = exec.LookPath("node"); filepath.Dir(node) != bin {
-			missing("the suite of the Durable Streams protocol needs Node.js 20 or later (%v)", err)
-		}
-	}
-	install(dir)
+	must.No(t, err)
 	return dir, node
 }
-
-// recent is a version of Node.js on which the suite runs.
-var recent = regexp.MustCompile(`^v[2-9][0-9]\.`)

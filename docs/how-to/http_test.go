@@ -66,7 +66,7 @@ func TestHTTPSession(t *testing.T) {
 	}
 	parts := strings.Split(string(out), "---\n")
 	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`,
-		`"access_token":`, "tides",
+		`"access_token":`, "tides", `[{"by":"ann","text":"hello"}]`,
 		`"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`, `"output":{"value":"Ann said hello"}`,
 		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {

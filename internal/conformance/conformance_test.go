@@ -113,6 +113,7 @@ func topics() map[string][]scenario {
 		"await":         slices.Concat(awaitScenarios, awaitCancelScenarios),
 		"continue":      continueScenarios,
 		"fork":          forkScenarios,
+		"written":       writtenScenarios,
 		"remind":        remindScenarios,
 		"totals":        totalScenarios,
 		"twins":         twinScenarios,
@@ -152,7 +153,7 @@ var order = []string{
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
 	"twins", "feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit",
 	"replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fork",
-	"fuzz",
+	"written", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

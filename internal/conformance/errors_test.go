@@ -430,6 +430,7 @@ func (w *env) stage() staged {
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
 	gated := w.gateCalls(w.stageGates())
+	streams := w.stageStreams()
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
@@ -507,7 +508,7 @@ func (w *env) stage() staged {
 		call{"ff_freeze_partition", []string{proto, "1"}},
 		call{"ff_read_attempt_stream", []string{proto, ids.UUID(id).String(), "1"}},
 	)
-	calls = slices.Concat(calls, flows, gated)
+	calls = slices.Concat(calls, flows, gated, streams)
 	for _, h := range contract.Functions() {
 		args, simple := plainArgs(h, id)
 		if simple && !slices.ContainsFunc(calls, func(c call) bool { return c.name == h.Name }) {

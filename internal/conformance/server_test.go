@@ -51,6 +51,8 @@ var refusedWhenFull = map[string]string{
 	"ff_deliver_signal":           "a signal",
 	"ff_approve_waitpoint":        "a signal",
 	"ff_send_message":             "a message",
+	"ff_open_stream":              "a stream",
+	"ff_write_stream":             "an entry",
 	"ff_receive_messages":         "a step",
 }
 

@@ -41,6 +41,14 @@ func Debounced(partitions uint16, namespace, kind, key string) (uint16, uuid.UUI
 	return Partition(id, partitions), id
 }
 
+// Written is a stream that is written from outside. The first segment of its name decides the partition, so that one
+// call reaches all that begin with it.
+func Written(partitions uint16, namespace, name string) (uint16, uuid.UUID) {
+	family, _, _ := strings.Cut(name, "/")
+	return Partition(Derive("flowfabric written streams v1", namespace, family), partitions),
+		Derive("flowfabric written stream v1", namespace, name)
+}
+
 // KeyedFlow is Keyed for a flow.
 func KeyedFlow(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
 	id := Derive("flowfabric flow v1", namespace, kind, key)

@@ -48,6 +48,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.satellites()
 	l.tombstones()
 	l.schedules()
+	l.written()
 	l.lifetimes()
 	l.registry()
 	l.flows()
@@ -136,7 +137,7 @@ func (l *look) rootFields() {
 		first = min(first, at)
 		soon = true
 	}
-	for _, index := range []string{":done", ":schedules", ":flowdue"} { // these wait for their time alone
+	for _, index := range []string{":done", ":schedules", ":flowdue", ":dsdue"} { // these wait for their time alone
 		for _, at := range l.ZSets[index] {
 			first = min(first, max(at, float64(l.Now+1000)))
 		}
@@ -179,7 +180,7 @@ func (l *look) quiet() {
 	if upto > l.Now+11_000 { // steps back of up to a second are waited for
 		l.wrong("the root is quiet until %d, too far ahead of %d", upto, l.Now)
 	}
-	for _, index := range []string{":done", ":schedules", ":flowdue", ":workers"} {
+	for _, index := range []string{":done", ":schedules", ":flowdue", ":dsdue", ":workers"} {
 		for member, at := range l.ZSets[index] {
 			if index == ":workers" {
 				at += forgotten

@@ -59,6 +59,7 @@ var areas = map[string]string{
 	":ring:": "zset", ":gring:": "zset",
 	":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash", ":blocked": "zset", ":flows": "zset",
 	":flowdue": "zset", ":backlog": "zset", ":work": "hash", ":fw:": "hash", ":fx:": "zset", ":fu:": "list",
+	":ds:": "hash", ":dl:": "stream", ":dp:": "hash", ":df:": "set", ":dsdue": "zset",
 	":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":aw:": "hash", ":m:": "links",
 }
 

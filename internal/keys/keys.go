@@ -65,6 +65,9 @@ func (p Partition) Attached() string { return string(p) + ":attached" } // hash:
 // stream: what gates are to be told
 func (p Partition) Outbox() string { return string(p) + ":outbox" }
 
+// zset: written stream that expires by when, or earlier
+func (p Partition) StreamsDue() string { return string(p) + ":dsdue" }
+
 // zset: execution that an operator paused by when
 func (p Partition) Paused() string { return string(p) + ":paused" }
 
@@ -156,6 +159,15 @@ func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + 
 func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }
 
 // References: hash, how many forks have frames of an attempt, and which forks those are.
+
+func (p Partition) Written(id uuid.UUID) string    { return string(p) + ":ds:" + id.String() } // hash
+func (p Partition) WrittenLog(id uuid.UUID) string { return string(p) + ":dl:" + id.String() } // stream
+func (p Partition) Producers(id uuid.UUID) string  { return string(p) + ":dp:" + id.String() } // hash
+func (p Partition) Forks(id uuid.UUID) string      { return string(p) + ":df:" + id.String() } // set
+
+// channel: a written stream has changed
+func (p Partition) WrittenNews(id uuid.UUID) string { return string(p) + ":dn:" + id.String() }
+
 func (p Partition) References(id uuid.UUID) string { return string(p) + ":fk:" + id.String() }
 
 // Awaiting: hash, who waits for it.

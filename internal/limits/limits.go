@@ -16,6 +16,13 @@ const DepthTag = "flowfabric.depth"
 // the child's id and Source its name. Nobody but package handler appends such frames, and no tail yields them.
 const FrameOfChild = "flowfabric.child"
 
+// What an agent says to its model in the place of the user has one of these in Message.From: the beginning of it for a
+// limit that is near, or the whole for an answer that did not have its form.
+const (
+	FromLimit = "limit of "
+	FromForm  = "form"
+)
+
 // The limits. The server functions enforce the byte and count limits as well.
 const (
 	MaxPayload         = 1 << 20 // bytes of input or result
@@ -69,6 +76,10 @@ const (
 	MaxMessageBytes      = 1 << 20  // of those
 	MaxReceived          = 100      // messages by one call
 	KnownMessages        = 1000     // by which repeats are recognised
+
+	MaxChatOwner = 64        // bytes
+	MaxChatID    = 128       // bytes of what an application calls a conversation
+	MaxChatLink  = 900 << 10 // bytes of what the next link of a conversation begins with, as JSON
 
 	DefaultApprovals = 50 // of a page
 	MaxApprovals     = 100

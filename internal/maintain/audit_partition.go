@@ -21,16 +21,16 @@ var (
 	tables  = []string{"types", "routeids", "root", "routes", "routelog"}
 	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused",
 		"done", "unsuccessful", "pending", "sessions", "workers", "schedules", "scnames", "work",
-		"backlog", "flows", "flowdue", "attached", "shares", "weights", "makers", "outbox"}
+		"backlog", "flows", "flowdue", "dsdue", "attached", "shares", "weights", "makers", "outbox"}
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs",
-		"fe", "fk", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y"}
+		"fe", "fk", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y", "ds", "dl", "dp", "df"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
-		"ins", "refused", "refusals", "bad"}
+		"ins", "refused", "refusals", "bad", "dsdue"}
 )
 
 // part is the audit of one partition.

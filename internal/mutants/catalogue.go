@@ -382,7 +382,7 @@ var goBugs = []Bug{
 		New: `		return 0 * min(time.Duration(seconds)*time.Second, maxWait), nil`,
 		By:  in("httpapi", "^TestEveryRoute$")},
 	{Name: "api: a long poll does not wait", In: "httpapi.durable.poll",
-		Old: `err = d.wait(x.next, d.c.h.poll)`,
+		Old: `err = d.log.wait(x.next, d.c.h.poll)`,
 		New: `err = nil`,
 		By:  in("httpapi", "^TestDurableStream$")},
 	{Name: "api: a waiting stream was read to a place that does not last", In: "httpapi.chunk.pass",

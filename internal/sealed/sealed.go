@@ -75,6 +75,9 @@ func (b *Box) Room() int {
 	return Room
 }
 
+// InText tells whether a text has something in it that OpenText would open.
+func InText(text string) bool { return strings.Contains(text, textMark) }
+
 // Seal returns plain sealed. Nothing stays nothing, and what is sealed stays as it is. The error is an [*Error].
 func (b *Box) Seal(plain []byte) ([]byte, error) {
 	if b == nil || len(plain) == 0 || Is(plain) {

@@ -461,12 +461,12 @@ func (x *AuditFlowsReply) Read(r *Reader) {
 
 // AuditIndex is a call of ff_audit_index, looks at one page of an index from its own side, and with repair 1
 // removes what no record names or restores what the records tell. Indexes: delayed alarms parked blocked paused
-// done unsuccessful pending sessions routelog workers schedules scnames flows flowdue backlog closed q:<route>
-// ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which
-// none hides what is behind it), ready gready types routes routeids work closings attached shares weights makers
-// (in no order), outbox (oldest first), and at once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance>
-// root wake. In a partition of gates: gates gs:<gate> gs:@<key> (slots, of which what is no hold is removed), and
-// at once ga:<gate>. The cursor is "" for the first page, and in the answer when there is no more.
+// done unsuccessful pending sessions routelog workers schedules scnames flows flowdue dsdue backlog closed
+// q:<route> ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by
+// place, of which none hides what is behind it), ready gready types routes routeids work closings attached shares
+// weights makers (in no order), outbox (oldest first), and at once s:<session> l:<session> w:<digest> sc:<schedule>
+// wk:<instance> root wake. In a partition of gates: gates gs:<gate> gs:@<key> (slots, of which what is no hold is
+// removed), and at once ga:<gate>. The cursor is "" for the first page, and in the answer when there is no more.
 type AuditIndex struct {
 	Repair bool
 	Index  string
@@ -501,7 +501,8 @@ func (x *AuditIndexReply) Read(r *Reader) {
 // execution (or flow) and attempt or waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan,
 // with repair 1 it is removed; one whose execution does not know that it has it is noted in the core. The area y
 // has keys of callers (lua/lib/keyed.lua), named by the key instead of an execution. Frames that forks have, and
-// the references to them (area fk), outlive their execution (lua/lib/base.lua).
+// the references to them (area fk), outlive their execution (lua/lib/base.lua). The areas ds, dl, dp and df are
+// those of written streams (lua/lib/written.lua), of one that is only kept for forks as long as it has one.
 type AuditKeys struct {
 	Repair bool
 	Keys   []AuditKeysKey // 1..100

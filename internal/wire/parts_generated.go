@@ -199,6 +199,7 @@ var Calls = map[string]func() Call{
 	"ff_delay_execution":          func() Call { return new(DelayExecution) },
 	"ff_deliver_signal":           func() Call { return new(DeliverSignal) },
 	"ff_describe_partition":       func() Call { return new(DescribePartition) },
+	"ff_drop_stream":              func() Call { return new(DropStream) },
 	"ff_explain_execution":        func() Call { return new(ExplainExecution) },
 	"ff_fail_execution":           func() Call { return new(FailExecution) },
 	"ff_fire_schedule":            func() Call { return new(FireSchedule) },
@@ -227,6 +228,7 @@ var Calls = map[string]func() Call{
 	"ff_mark_dead":                func() Call { return new(MarkDead) },
 	"ff_note_waiters":             func() Call { return new(NoteWaiters) },
 	"ff_open_route":               func() Call { return new(OpenRoute) },
+	"ff_open_stream":              func() Call { return new(OpenStream) },
 	"ff_pause_schedule":           func() Call { return new(PauseSchedule) },
 	"ff_poll":                     func() Call { return new(Poll) },
 	"ff_purge_execution":          func() Call { return new(PurgeExecution) },
@@ -244,6 +246,7 @@ var Calls = map[string]func() Call{
 	"ff_read_queues":              func() Call { return new(ReadQueues) },
 	"ff_read_signals":             func() Call { return new(ReadSignals) },
 	"ff_read_steps":               func() Call { return new(ReadSteps) },
+	"ff_read_stream":              func() Call { return new(ReadStream) },
 	"ff_read_suspension":          func() Call { return new(ReadSuspension) },
 	"ff_receive_messages":         func() Call { return new(ReceiveMessages) },
 	"ff_record_step":              func() Call { return new(RecordStep) },
@@ -279,6 +282,7 @@ var Calls = map[string]func() Call{
 	"ff_update_progress":          func() Call { return new(UpdateProgress) },
 	"ff_version":                  func() Call { return new(Version) },
 	"ff_wait_for_others":          func() Call { return new(WaitForOthers) },
+	"ff_write_stream":             func() Call { return new(WriteStream) },
 }
 
 // ReadOnly are the functions that write nothing.
@@ -340,6 +344,7 @@ var Replies = map[string]func() Reply{
 	"ff_delay_execution":          func() Reply { return new(DelayExecutionReply) },
 	"ff_deliver_signal":           func() Reply { return new(DeliverSignalReply) },
 	"ff_describe_partition":       func() Reply { return new(DescribePartitionReply) },
+	"ff_drop_stream":              func() Reply { return new(DropStreamReply) },
 	"ff_explain_execution":        func() Reply { return new(ExplainExecutionReply) },
 	"ff_fail_execution":           func() Reply { return new(FailExecutionReply) },
 	"ff_fire_schedule":            func() Reply { return new(FireScheduleReply) },
@@ -368,6 +373,7 @@ var Replies = map[string]func() Reply{
 	"ff_mark_dead":                func() Reply { return new(MarkDeadReply) },
 	"ff_note_waiters":             func() Reply { return new(NoteWaitersReply) },
 	"ff_open_route":               func() Reply { return new(OpenRouteReply) },
+	"ff_open_stream":              func() Reply { return new(OpenStreamReply) },
 	"ff_pause_schedule":           func() Reply { return new(PauseScheduleReply) },
 	"ff_poll":                     func() Reply { return new(PollReply) },
 	"ff_purge_execution":          func() Reply { return new(PurgeExecutionReply) },
@@ -385,6 +391,7 @@ var Replies = map[string]func() Reply{
 	"ff_read_queues":              func() Reply { return new(ReadQueuesReply) },
 	"ff_read_signals":             func() Reply { return new(ReadSignalsReply) },
 	"ff_read_steps":               func() Reply { return new(ReadStepsReply) },
+	"ff_read_stream":              func() Reply { return new(ReadStreamReply) },
 	"ff_read_suspension":          func() Reply { return new(ReadSuspensionReply) },
 	"ff_receive_messages":         func() Reply { return new(ReceiveMessagesReply) },
 	"ff_record_step":              func() Reply { return new(RecordStepReply) },
@@ -420,4 +427,5 @@ var Replies = map[string]func() Reply{
 	"ff_update_progress":          func() Reply { return new(UpdateProgressReply) },
 	"ff_version":                  func() Reply { return new(VersionReply) },
 	"ff_wait_for_others":          func() Reply { return new(WaitForOthersReply) },
+	"ff_write_stream":             func() Reply { return new(WriteStreamReply) },
 }

@@ -34,6 +34,19 @@ func (a AppendFramesBase) Append(to []string) []string {
 	return to
 }
 
+// ReadStreamEntry is one of Entries of ReadStream.
+type ReadStreamEntry struct {
+	End     int
+	Units   string
+	Payload string
+}
+
+func (x *ReadStreamEntry) Read(r *Reader) {
+	x.End = r.Int()
+	x.Units = r.Text()
+	x.Payload = r.Text()
+}
+
 // AppendFrames is a call of ff_append_frames, appends up to 100 frames to the stream of the held attempt. The
 // producer sequence makes a repeat exact: what is already there is skipped, a gap is refused, all or nothing.
 // Neighbours that differ in nothing but their payloads are one group. Its mode is d (durable), s (a summary delta)
@@ -81,4 +94,154 @@ func (x *AppendFramesReply) Read(r *Reader) {
 	x.Sequence = r.Int()
 	x.Version = r.Int()
 	x.Appended = r.Int()
+}
+
+// DropStream is a call of ff_drop_stream, deletes a stream that is written from outside. What its forks have of it
+// stays for them (kept), and its name is taken until the last of them is deleted or has expired. One that is not
+// there is as it shall be.
+type DropStream struct {
+	ID string
+}
+
+func (DropStream) Function() string { return "ff_drop_stream" }
+
+func (a DropStream) Append(to []string) []string {
+	to = append(to, a.ID)
+	return to
+}
+
+// DropStreamReply is the answer to [DropStream].
+type DropStreamReply struct {
+	Kept bool
+}
+
+func (x *DropStreamReply) Read(r *Reader) {
+	x.Kept = r.Flag()
+}
+
+// OpenStream is a call of ff_open_stream, makes a stream that is written from outside (lua/lib/written.lua), or
+// finds it as it was asked for before. It expires some time after it was read or written last (ttl, s), or at an
+// instant. With a source it is a fork of that: it begins at a position of the source ("" its end) and sub units
+// behind it, which must be in the next entry there, and takes over expiry and, without a payload, media type where
+// it says none. A payload is its first entry.
+type OpenStream struct {
+	ID      string
+	Name    string // 1..1024 bytes
+	Media   string // 0..255 bytes
+	TTL     *int   // 0..315360000, or none
+	Expires *int   // or none
+	Source  string // 0..36 bytes
+	At      *int   // or none
+	Sub     int
+	Closed  bool
+	Units   int    // 0..1048576
+	Payload string // 0..1114112 bytes
+}
+
+func (OpenStream) Function() string { return "ff_open_stream" }
+
+func (a OpenStream) Append(to []string) []string {
+	to = append(to, a.ID, a.Name, a.Media, numberOr(a.TTL), numberOr(a.Expires), a.Source, numberOr(a.At), number(a.Sub), flag(a.Closed), number(a.Units), a.Payload)
+	return to
+}
+
+// OpenStreamReply is the answer to [OpenStream].
+type OpenStreamReply struct {
+	Media   string
+	Made    time.Time
+	End     int
+	Closed  bool
+	TTL     int // or none
+	Expires int // or none
+}
+
+func (x *OpenStreamReply) Read(r *Reader) {
+	x.Media = r.Text()
+	x.Made = r.Instant()
+	x.End = r.Int()
+	x.Closed = r.Flag()
+	x.TTL = r.IntOr0()
+	x.Expires = r.IntOr0()
+}
+
+// ReadStream is a call of ff_read_stream, reads a stream that is written from outside: what it is, and entries
+// behind a position, about so many bytes of them, none with 0. An entry has its end, how many units it has and,
+// behind a space, how many of them at its end the stream does not have; the first may begin before the position. A
+// touch begins its TTL anew.
+type ReadStream struct {
+	ID    string
+	After int
+	Touch bool
+	Most  int // 0..1048576
+}
+
+func (ReadStream) Function() string { return "ff_read_stream" }
+
+func (a ReadStream) Append(to []string) []string {
+	to = append(to, a.ID, number(a.After), flag(a.Touch), number(a.Most))
+	return to
+}
+
+// ReadStreamReply is the answer to [ReadStream].
+type ReadStreamReply struct {
+	Media   string
+	Made    time.Time
+	End     int
+	Closed  bool
+	TTL     int // or none
+	Expires int // or none
+	Entries []ReadStreamEntry
+}
+
+func (x *ReadStreamReply) Read(r *Reader) {
+	x.Media = r.Text()
+	x.Made = r.Instant()
+	x.End = r.Int()
+	x.Closed = r.Flag()
+	x.TTL = r.IntOr0()
+	x.Expires = r.IntOr0()
+	x.Entries = make([]ReadStreamEntry, r.Count(3))
+	for i := range x.Entries {
+		x.Entries[i].Read(r)
+	}
+}
+
+// WriteStream is a call of ff_write_stream, appends a payload to a stream that is written from outside, closes it,
+// or both. What came before is answered as it was: a call by its name, as long as it is among the last eight; a
+// sequence of a producer for ever. A new epoch of a producer begins with sequence 0. seq must be above the last one
+// that was given, byte by byte. Refusals (stream_conflict): epoch (a later one is known: it), gap (the sequence
+// that is expected), media, seq.
+type WriteStream struct {
+	ID       string
+	Call     string // 16..16 bytes
+	Media    string // 0..255 bytes
+	Seq      string // 0..256 bytes
+	Close    bool
+	Units    int    // 0..1048576
+	Payload  string // 0..1114112 bytes
+	Producer string // 0..256 bytes
+	Epoch    *int   // or none
+	Number   *int   // or none
+}
+
+func (WriteStream) Function() string { return "ff_write_stream" }
+
+func (a WriteStream) Append(to []string) []string {
+	to = append(to, a.ID, a.Call, a.Media, a.Seq, flag(a.Close), number(a.Units), a.Payload, a.Producer, numberOr(a.Epoch), numberOr(a.Number))
+	return to
+}
+
+// WriteStreamReply is the answer to [WriteStream].
+type WriteStreamReply struct {
+	End    int
+	Closed bool
+	Epoch  int
+	Number int
+}
+
+func (x *WriteStreamReply) Read(r *Reader) {
+	x.End = r.Int()
+	x.Closed = r.Flag()
+	x.Epoch = r.Int()
+	x.Number = r.Int()
 }

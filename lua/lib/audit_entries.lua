@@ -7,7 +7,7 @@ local audit_entries = {}
 audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done,
   pending = keys.pending, unsuccessful = keys.unsuccessful, sessions = keys.sessions, routelog = keys.route_log,
   workers = keys.workers, schedules = keys.schedules, scnames = keys.schedule_names, blocked = keys.blocked,
-  flows = keys.flows, flowdue = keys.flow_due,
+  flows = keys.flows, flowdue = keys.flow_due, dsdue = keys.streams_due,
   backlog = keys.backlog,
   paused = keys.paused, closed = keys.closed, gates = keys.gates }
 audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring,
@@ -55,6 +55,11 @@ end
 function others.schedules(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
 
 function others.scnames(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
+
+function others.dsdue(ctx, member)
+  local v = redis.call('HMGET', keys.written(ctx.r, member), 'du', 'g')
+  return v[1] and not v[2]
+end
 
 function others.flows(ctx, member) return redis.call('HEXISTS', keys.flow(ctx.r, member), 'st') == 1 end
 

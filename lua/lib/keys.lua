@@ -49,6 +49,7 @@ function keys.weights(r) return r .. ':weights' end     -- hash: namespace and l
 function keys.gates(r) return r .. ':gates' end         -- zset: every gate, all of one score
 -- zset: open reservation, as gate and execution:epoch.number, by when it is to be asked about
 function keys.reserved(r) return r .. ':reserved' end
+function keys.streams_due(r) return r .. ':dsdue' end   -- zset: written stream by when it expires
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 function keys.urgent(r) return r .. ':urgent' end       -- channel: work that should come next (urgent)
 
@@ -134,6 +135,13 @@ function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 -- hash: attempt -> how many forks have frames of it; fork -> of how many attempts it has some (base)
 function keys.references(r, id) return r .. ':fk:' .. id end
+
+-- One per stream that is written from outside (written).
+function keys.written(r, id) return r .. ':ds:' .. id end      -- hash: the stream
+function keys.written_log(r, id) return r .. ':dl:' .. id end  -- stream: what was appended
+function keys.producers(r, id) return r .. ':dp:' .. id end    -- hash: producer -> its epoch and sequence
+function keys.forks(r, id) return r .. ':df:' .. id end        -- set: forks that begin in it
+function keys.written_news(r, id) return r .. ':dn:' .. id end -- channel: it has changed
 
 -- One per flow, and per member of a flow.
 function keys.flow(r, id) return r .. ':fw:' .. id end      -- hash: header

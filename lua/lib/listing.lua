@@ -4,7 +4,7 @@
 local listing = {}
 
 -- after tells whether a comes after b, byte by byte as the server orders equal scores (Lua's own < follows the locale).
-local function after(a, b)
+function listing.after(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
     if x ~= y then return x > y end
@@ -28,7 +28,7 @@ function listing.rank(key, cursor, before)
   while low < high do
     local middle = math.floor((low + high) / 2)
     local member = redis.call('ZRANGE', key, reply.int(middle), reply.int(middle))[1]
-    if after(member, cursor.member) or before and member == cursor.member then
+    if listing.after(member, cursor.member) or before and member == cursor.member then
       high = middle
     else
       low = middle + 1

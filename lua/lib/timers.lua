@@ -19,10 +19,11 @@ local timers = {
   done = { name = 'done', key = keys.done, quiet = true },
   flow_due = { name = 'flow_due', key = keys.flow_due, most = 20, take = true, quiet = true },
   workers = { name = 'workers', key = keys.workers, lag = 3600000, take = true, quiet = true },
+  streams = { name = 'streams', key = keys.streams_due, most = 50, take = true, quiet = true },
   schedules = { name = 'schedules', key = keys.schedules, quiet = true }, -- the caller fires them
 }
 timers.all = { timers.sessions, timers.delayed, timers.alarms, timers.pending, timers.closed, timers.backlog,
-  timers.done, timers.flow_due, timers.workers, timers.schedules }
+  timers.done, timers.flow_due, timers.workers, timers.streams, timers.schedules }
 
 -- head is when the first entry of a timer is due; nil when it has none.
 function timers.head(ctx, timer)

@@ -1,6 +1,6 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with repair 1 removes what no record names or
 -- restores what the records tell. Indexes: delayed alarms parked blocked paused done unsuccessful pending sessions
--- routelog workers schedules scnames flows flowdue backlog closed q:<route> ring:<class> gring:<class>
+-- routelog workers schedules scnames flows flowdue dsdue backlog closed q:<route> ring:<class> gring:<class>
 -- turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind it),
 -- ready gready types routes routeids work closings attached shares weights makers (in no order), outbox (oldest first),
 -- and at once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of gates: gates

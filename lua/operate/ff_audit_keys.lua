@@ -2,7 +2,8 @@
 -- attempt or waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is
 -- removed; one whose execution does not know that it has it is noted in the core. The area y has keys of callers
 -- (lua/lib/keyed.lua), named by the key instead of an execution. Frames that forks have, and the references to them
--- (area fk), outlive their execution (lua/lib/base.lua).
+-- (area fk), outlive their execution (lua/lib/base.lua). The areas ds, dl, dp and df are those of written streams
+-- (lua/lib/written.lua), of one that is only kept for forks as long as it has one.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
 -- Args:    protocol repair:flag keys:rows(1..100) {area:text id:id of:bytes(36)}
@@ -14,7 +15,8 @@ local ff_keys = {}
 ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step_log, a = keys.attempts,
   e = keys.history, u = keys.waits, us = keys.satisfied, um = keys.matched, mb = keys.messages, mk = keys.marks,
   aw = keys.awaiting, m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
-  fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed, fk = keys.references }
+  fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed, fk = keys.references,
+  ds = keys.written, dl = keys.written_log, dp = keys.producers, df = keys.forks }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live,
   fs = keys.summary, fe = keys.runs, g = keys.signals, gd = keys.delivered }
 
@@ -80,7 +82,59 @@ function ff_keys.references(ctx, id)
   for i = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, i, math.min(i + 499, #gone))) end
 end
 
+-- filed: a written stream that expires is filed under that time, or an earlier one.
+function ff_keys.filed(ctx, c)
+  local due, at = audit.whole(c.du), redis.call('ZSCORE', keys.streams_due(ctx.r), c.id)
+  if not due or at and audit.score(at) <= due then return end
+  if audit.note(ctx, at and 'score' or 'missing', 'dsdue', c.id, (at or 'nowhere') .. ', belongs at ' .. c.du) then
+    timers.put(ctx, timers.streams, due, c.id)
+  end
+end
+
+-- forks: each fork of a written stream is there, and names it.
+function ff_keys.forks(ctx, id)
+  local list, lost = redis.call('SMEMBERS', keys.forks(ctx.r, id)), {}
+  for i = 1, #list do
+    if redis.call('HGET', keys.written(ctx.r, list[i]), 's') ~= id then lost[#lost + 1] = list[i] end
+  end
+  if #lost > 0 and audit.note(ctx, 'orphan', 'df', id, 'forks of it are gone') then
+    for i = 1, #lost, 500 do
+      redis.call('SREM', keys.forks(ctx.r, id), unpack(lost, i, math.min(i + 499, #lost)))
+    end
+  end
+end
+
+-- written looks at one key of a written stream.
+function ff_keys.written(ctx, area, id)
+  local key, c = ff_keys.single[area](ctx.r, id), written.read(ctx, id)
+  if redis.call('EXISTS', key) == 0 then return end
+  if not c and area == 'ds' then return audit.broken(ctx, 'ds', id, 'stream without a name') end
+  if not c then
+    if redis.call('EXISTS', keys.written(ctx.r, id)) == 0 and
+        audit.note(ctx, 'orphan', area, id, 'its stream is gone') then
+      redis.call('UNLINK', key)
+    end
+    return
+  end
+  if area == 'df' then ff_keys.forks(ctx, id) end
+  if area ~= 'ds' then return end
+  if c.g then
+    if not written.forked(ctx, id) and audit.note(ctx, 'orphan', 'ds', id, 'it is kept for forks that are gone') then
+      written.drop(ctx, c)
+    end
+    return
+  end
+  ff_keys.filed(ctx, c)
+  local source = c.s and written.read(ctx, c.s)
+  if c.s and not source then return audit.broken(ctx, 'ds', id, 'its source is gone') end
+  if source and redis.call('SISMEMBER', keys.forks(ctx.r, c.s), id) == 0 and
+      audit.note(ctx, 'missing', 'df', c.s, 'a fork of it: ' .. id) then
+    redis.call('SADD', keys.forks(ctx.r, c.s), id)
+  end
+end
+
 function ff_keys.look(ctx, area, id, of)
+  if string.byte(area, 1) == 100 then return ff_keys.written(ctx, area, id) end
   if area == 'y' then return ff_keys.keyed(ctx, id) end
   if area == 'fk' then return ff_keys.references(ctx, id) end
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)

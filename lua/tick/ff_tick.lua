@@ -165,6 +165,17 @@ function ff_tick_do.flow_due(ctx, id)
   end
 end
 
+-- streams deletes a written stream that has expired. One that was read or written since is filed anew.
+function ff_tick_do.streams(ctx, id)
+  local c = written.read(ctx, id)
+  if not c or c.g or not c.du then return end
+  if tonumber(c.du) > ctx.now then
+    timers.put(ctx, timers.streams, tonumber(c.du), id)
+  else
+    written.drop(ctx, c)
+  end
+end
+
 -- pass fires what is due of a timer, as far as the budget reaches.
 function ff_tick_do.pass(ctx, timer, n)
   local budget = math.max(20, math.min(timer.most or 100, math.floor((100 - n.touched) / (timer.part or 1))))
