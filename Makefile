@@ -87,11 +87,11 @@ rest-packages:
 rest-raced:
 	$(GO) test $(call cpu,rest-raced) $(RACE) $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
 	$(GO) test $(call cpu,rest-raced) $(RACE) $(TEST_FLAGS) -skip '^Test.*Crashes' ./agent
-	$(GO) test $(call cpu,rest-raced) $(RACE) $(TEST_FLAGS) -run '$(FOREIGN)' ./httpapi
+	$(GO) test $(call cpu,rest-raced) $(RACE) $(TEST_FLAGS) -run '$(FOREIGN)' ./httpapi ./chat
 
 MODULE := github.com/flowfabric/flowfabric-go
 # Packages whose goroutines work together.
-RACED := runtime|client|admin|lease|httpapi|embedded|handler(/.*)?|stream|suspend|approval|internal/(admit|coalesce|engine|framelog|functions|gateway|inproc|keeper|maintain|offer|partmetrics|session|source|tokenkeys|waits)
+RACED := runtime|client|chat|admin|lease|httpapi|embedded|handler(/.*)?|stream|suspend|approval|internal/(admit|coalesce|engine|framelog|functions|gateway|inproc|keeper|maintain|offer|partmetrics|session|source|tokenkeys|waits)
 # What kills, stops and divides servers and processes.
 LATE := internal/(cluster|crash|mutants|sentinel|testserver|toxic)
 # Of the suite: all of it on Redis; on the embedded server what an interpreter and a store of its own can do differently (numbers, patterns, ranges,
@@ -103,7 +103,7 @@ MOVED := TestSlotMove
 MODEL := TestProperty
 
 # What Node.js runs: a suite that others wrote.
-FOREIGN := TestDurableStreamsSuite
+FOREIGN := TestDurableStreamsSuite|TestFrontEnds
 
 # The files that make test passed for.
 PASSED := .build/passed

@@ -192,7 +192,7 @@ func (r *run) heed(j *job, a suspend.Answer) error {
 		}
 		return j.edit(a)
 	default:
-		j.denied = "the call was not made: rejected by " + by
+		j.reject, j.denied = true, "the call was not made: rejected by "+by
 		if a.Comment != "" {
 			j.denied += ": " + a.Comment
 		}

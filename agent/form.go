@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -19,7 +20,6 @@ const (
 	answerTool     = "final_answer"
 	maxRepairs     = 2       // answers that do not fit and are asked for again
 	maxShown       = 2 << 10 // bytes of an answer in an error
-	fromForm       = "form"  // says that an answer is not accepted
 )
 
 // ErrAnswer is wrapped by the error of [RunAs] when the model has not given an answer of the type.
@@ -133,7 +133,7 @@ func (r *run) fits() (goOn bool, err error) {
 	if r.done.Stop == StopLength {
 		how += " The answer was cut; make it shorter."
 	}
-	r.says = append(r.says, Message{Role: User, From: fromForm,
+	r.says = append(r.says, Message{Role: User, From: limits.FromForm,
 		Parts: Text(cut("The answer is not accepted: "+bad.Error(), maxFailure, maxFailure) + "\n" + how)})
 	return true, nil
 }

@@ -117,6 +117,41 @@ func TestMessageIDsOfEdits(t *testing.T) {
 	})
 }
 
+// Of messages that are answered together, an edit that has the name of one takes the place of that one and of those
+// behind it.
+func TestEditsOfOneOfSeveralMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		say := func(id, text string) agent.Message {
+			return agent.Message{ID: id, Role: agent.User, Parts: agent.Text(text)}
+		}
+		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, func(ctx context.Context, task *handler.Task,
+			_ string) (agent.Result, error) {
+			return agent.Run(ctx, task, agent.Config{Mailbox: "user", Conversation: true, Idle: time.Hour,
+				Messages: []agent.Message{say("a", "one"), say("b", "two"), say("c", "three")},
+				Model:    &script{answers: []agent.Response{says("first")}}})
+		}))
+		x := fftest.Submit(w, chat, "")
+		for _, tc := range []struct {
+			edit map[string]any
+			want []string
+		}{
+			{map[string]any{"id": "c", "text": "drei"}, []string{"a=one", "b=two", "c=drei"}},
+			{map[string]any{"id": "b", "text": "zwei"}, []string{"a=one", "b=zwei"}},
+			{map[string]any{"id": "z", "text": "all"}, []string{"z=all"}},
+		} {
+			x.AwaitSuspension()
+			_, err := agent.Edit(t.Context(), w.Client(), x.ID(), agent.Place{Turn: 1}, tc.edit)
+			must.No(t, err)
+			w.Sleep(time.Minute)
+			read, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{})
+			if got := named(read.Messages); err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("%v: edited by %v, the transcript has %q, want %q", err, tc.edit, got, tc.want)
+			}
+		}
+		x.Wait()
+	})
+}
+
 // Names of messages that a run begins with are looked at.
 func TestMessageIDsAreChecked(t *testing.T) {
 	for _, id := range []string{strings.Repeat("x", 129), "a\x00", "\xff", "\u202e"} {

@@ -62,6 +62,7 @@ func (r *run) receive(ctx context.Context) (goOn bool, err error) {
 }
 
 // reworded says something else in the place of what the user said before the next answer, if a person has edited that.
+// Of several messages those before the one with the ID of the edit stay.
 func (r *run) reworded() error {
 	m, edited, err := r.task.Kin().Edited(r.modelStep())
 	if err != nil || !edited {
@@ -72,12 +73,16 @@ func (r *run) reworded() error {
 		n--
 	}
 	said := r.said(m)
-	unnamed := said.ID == ""
-	for _, old := range r.says[n:] {
-		if unnamed && old.ID != "" {
+	unnamed, from := said.ID == "", n
+	for i, old := range r.says[n:] {
+		switch {
+		case unnamed && old.ID != "":
 			said.ID = old.ID
+		case !unnamed && old.ID == said.ID:
+			from = n + i
 		}
 	}
+	n = from
 	r.says = append(slices.Clone(r.says[:n]), r.blobs.hold(said))
 	r.seen = min(r.seen, len(r.tells)+n)
 	return nil

@@ -93,6 +93,7 @@ type Message struct {
 	Call   string `json:"call,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
+	Denied bool   `json:"denied,omitempty"` // people have rejected the call; Failed is set, too
 	// Edited is what a person has changed in the call before it ran, of role ToolRole; nil for nothing. The first part
 	// tells the model.
 	Edited *Edited `json:"edited,omitempty"`

@@ -39,6 +39,7 @@ type job struct {
 	tool   *definition // nil if there is none of that name
 	denied string      // why it must not run, in words for the model; "" lets it run
 	ask    bool        // people decide
+	reject bool        // and did, against it
 	bears  bool        // it is to be a child execution
 	child  *offspring  // which is that one
 	halted bool        // denied, because the turn was halted
@@ -205,7 +206,7 @@ func (r *run) step(ctx context.Context, j *job) {
 			return outcome{}, err
 		}
 		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Parts: parts,
-			Failed: failed, Edited: j.edited}
+			Failed: failed, Denied: failed && j.reject, Edited: j.edited}
 		if err := r.showEarly(ctx, m); err != nil {
 			return outcome{}, err
 		}

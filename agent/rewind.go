@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Place says which answer of an execution is meant. The zero value is the answer to the last message of the user, of
@@ -87,8 +88,9 @@ func Regenerate(ctx context.Context, c *client.Client, id flowfabric.ExecutionID
 // Edit is [Regenerate] with another message in the place of what the user said before the answer: Config.Prompt, or the
 // messages that were received for it. Before an answer that follows results of tools it is an additional message. It
 // is sent as by client.Execution.Send, at most 64 KiB: a string, []Part, or what else a mailbox takes. One that does
-// not name itself has the name ([Message].ID) of the last message that it replaces. The last edit of a message counts,
-// also for later calls of Regenerate.
+// not name itself has the name ([Message].ID) of the last message that it replaces. One that has the name of a message
+// replaces that one and those behind it, and leaves those before. The last edit of a message counts, also for later
+// calls of Regenerate.
 func Edit(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, at Place, message any,
 	opts ...flowfabric.ActOption) (Rewound, error) {
 	if message == nil {
@@ -148,7 +150,7 @@ func turnsOf(codec handler.Codec, values map[place][]byte) (turns []turn, err er
 func lastSaid(turns []turn) int {
 	for i, t := range slices.Backward(turns) {
 		if slices.ContainsFunc(t.Said, func(m Message) bool {
-			return m.Role == User && m.From != fromForm && !strings.HasPrefix(m.From, fromLimit)
+			return m.Role == User && m.From != limits.FromForm && !strings.HasPrefix(m.From, limits.FromLimit)
 		}) {
 			return i + 1
 		}

@@ -238,7 +238,7 @@ func callID(answer, call int) string { return fmt.Sprintf("call-%d.%d", answer, 
 // settle makes an answer what a later run will read back, and refuses one that is none.
 func (a *turn) settle(number int) error {
 	m := &a.Message
-	m.ID, m.Role, m.From, m.Call, m.Tool, m.Failed, m.Edited = "", Assistant, "", "", "", false, nil
+	m.ID, m.Role, m.From, m.Call, m.Tool, m.Failed, m.Denied, m.Edited = "", Assistant, "", "", "", false, false, nil
 	if err := checkParts(m.Parts); err != nil {
 		return handler.Category(categoryProtocol, fmt.Errorf("the answer: %w", err))
 	}

@@ -3,10 +3,9 @@ package agent
 import (
 	"fmt"
 	"time"
-)
 
-// fromLimit begins the From of what a limit says.
-const fromLimit = "limit of "
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+)
 
 // warn tells the model, once each, that four fifths of a limit are used, before the limit ends the run. It looks at
 // recorded figures only. The message stays in the conversation.
@@ -32,6 +31,6 @@ func (r *run) warnOf(what, text string) {
 		return
 	}
 	r.warned[what] = true
-	r.says = append(r.says, Message{Role: User, From: fromLimit + what,
+	r.says = append(r.says, Message{Role: User, From: limits.FromLimit + what,
 		Parts: Text(text + " Finish, or say what is missing.")})
 }

@@ -41,21 +41,18 @@ func files(t *testing.T, ending string) map[string]string {
 var block = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
 // Every block of Go in README and docs is code of this repository, line by line: it compiles, and most of it is run
-// by a test.
+// by a test. So is every block of TypeScript.
 func TestBlocksAreCode(t *testing.T) {
-	var code strings.Builder
-	for _, text := range files(t, ".go") {
-		code.WriteString("\n" + dedented(text))
-	}
-	all := code.String()
+	all := map[string]string{"go": joined(files(t, ".go")), "tsx": joined(files(t, ".tsx")) + joined(files(t, ".ts"))}
 	blocks := 0
 	for name, text := range files(t, ".md") {
 		for _, b := range block.FindAllStringSubmatch(text, -1) {
-			if b[1] != "go" {
+			code, ok := all[b[1]]
+			if !ok {
 				continue
 			}
 			blocks++
-			if !strings.Contains(all, "\n"+dedented(b[2])) {
+			if !strings.Contains(code, "\n"+dedented(b[2])) {
 				t.Errorf("%s: no file has this block:\n%s", name, b[2])
 			}
 		}
@@ -63,6 +60,14 @@ func TestBlocksAreCode(t *testing.T) {
 	if blocks < 30 {
 		t.Errorf("%d blocks of Go", blocks)
 	}
+}
+
+func joined(texts map[string]string) string {
+	var all strings.Builder
+	for _, text := range texts {
+		all.WriteString("\n" + dedented(text))
+	}
+	return all.String()
 }
 
 // dedented takes the indentation from all lines: a part of a function stands at the margin in a document.

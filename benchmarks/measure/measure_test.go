@@ -125,3 +125,13 @@ func TestEndedChildrenTime(t *testing.T) {
 		t.Errorf("the child has used %v, want %v", got, want)
 	}
 }
+
+func TestMemory(t *testing.T) {
+	is, err := measure.Memory(os.Getpid())
+	if err != nil || is < 1<<20 {
+		t.Errorf("%d bytes, %v", is, err)
+	}
+	if _, err := measure.Memory(1 << 30); err == nil {
+		t.Error("a process that is not there has memory")
+	}
+}

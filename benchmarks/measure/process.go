@@ -69,3 +69,16 @@ func processTimeOfPS(pid int) (time.Duration, error) {
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
+
+// Memory is the resident memory of another process, in bytes, as ps says.
+func Memory(pid int) (int64, error) {
+	out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return 0, fmt.Errorf("memory of process %d: %w", pid, err)
+	}
+	kilobytes, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory of process %d: %q", pid, out)
+	}
+	return kilobytes << 10, nil
+}

@@ -37,7 +37,10 @@ class Talk {
     if (piece && last?.attempt === attempt && last.f.type === f.type && last.piece) last.f = { ...last.f, text: last.f.text + text }
     else this.items.push({ attempt, sequence: f.sequence, piece, f: piece ? { type: f.type, text } : f })
     this.apply(piece ? { type: f.type, text } : f)
-    if (f.type === "message" && f.value?.role === "assistant") this.items = this.items.filter(i => !i.piece || i.attempt !== attempt) // it has them
+    if (f.type !== "message" || f.value?.role !== "assistant") return
+    const whole = this.items.pop(), at = this.items.findIndex(i => i.piece && i.attempt === attempt)
+    this.items.splice(at < 0 ? this.items.length : at, 0, whole)
+    this.items = this.items.filter(i => !i.piece || i.attempt !== attempt) // it has them
   }
 
   // keep drops items that do not count any more, and shows the rest anew.
@@ -104,10 +107,10 @@ class Talk {
       this.words(this.bubble("user", m.from || "user")).firstChild.appendData(visible(said(m.parts)))
       return
     }
-    this.open?.e.remove() // the whole answer takes the place of its pieces
-    this.open = null
     this.answers++
     const e = this.bubble("assistant", "assistant")
+    this.open?.e.replaceWith(e) // the whole answer takes the place of its pieces, before a note that it was stopped
+    this.open = null
     e.dataset.answer = this.answers
     const why = thought(m.parts), text = said(m.parts)
     if (why) this.fold(e).firstChild.appendData(visible(why))

@@ -8,24 +8,23 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/blob"
+	"github.com/flowfabric/flowfabric-go/chat"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Settings is the input of a conversation.
-type Settings struct{}
-
 // Talk is a conversation: one execution, which lives until somebody ends it. It is shared by the web server and the
 // workers.
-var Talk = handler.Define[Settings, agent.Result]("chat",
+var Talk = handler.Define[chat.Conversation, agent.Result]("chat",
 	handler.Retry(5, time.Second, 30*time.Second), // of a model's service that fails; a killed worker uses up none
 	handler.MaxReclaims(1000),                     // the page has a button that kills workers
 	handler.StreamFrames(100_000))
 
 const (
-	mailbox   = "user"   // what people write goes there
 	dimension = "tokens" // what the budget of a conversation counts
 	maxOutput = 1000     // tokens of an answer
+	maxTurns  = 300      // answers until it goes on as another link of the execution
 )
 
 // The answers to the question whether a conversation may use more.
@@ -41,20 +40,20 @@ const instructions = "You are the assistant in a demonstration of FlowFabric, a 
 type Talker struct {
 	model agent.Model
 	tools []agent.Tool
+	files blob.Store
 }
 
-// NewTalker is the constructor given to runtime.Provide: fx injects the model and its tools.
-func NewTalker(model agent.Model, tools []agent.Tool) *Talker {
-	return &Talker{model: model, tools: tools}
+// NewTalker is the constructor given to runtime.Provide: fx injects the model, its tools, and where images and
+// files are.
+func NewTalker(model agent.Model, tools []agent.Tool, files blob.Store) *Talker {
+	return &Talker{model: model, tools: tools, files: files}
 }
 
 // Handle talks until the user ends it. A crash in the middle of it loses nothing: every answer, every result of a
 // tool and every message is a step.
-func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent.Result, error) {
-	r, err := agent.Run(ctx, t, agent.Config{
-		Model: k.model, System: instructions, Tools: k.tools,
-		Mailbox: mailbox, Conversation: true,
-		MaxTurns: 300, MaxOutput: maxOutput,
+func (k *Talker) Handle(ctx context.Context, t *handler.Task, in chat.Conversation) (agent.Result, error) {
+	r, err := chat.Run(ctx, t, in, agent.Config{
+		Model: k.model, System: instructions, Tools: k.tools, Blobs: k.files, MaxTurns: maxTurns, MaxOutput: maxOutput,
 	})
 	if errors.Is(err, flowfabric.ErrOverBudget) {
 		return r, k.askForMore(ctx, t, r)

@@ -10,6 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/blob"
+	"github.com/flowfabric/flowfabric-go/chat"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -26,9 +28,9 @@ type stage struct {
 // perform begins a conversation, with a budget if it has a limit.
 func perform(t *testing.T, limit int64, test func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
-		talker := NewTalker(builtIn{pace: 50 * time.Millisecond}, newTools(t.TempDir()))
+		talker := NewTalker(builtIn{pace: 50 * time.Millisecond}, newTools(t.TempDir()), blob.Folder(t.TempDir()))
 		s := &stage{T: t, env: fftest.New(t, runtime.Config{}, handler.Bind(Talk, talker.Handle))}
-		s.talk = fftest.Submit(s.env, Talk, Settings{},
+		s.talk = fftest.Submit(s.env, Talk, chat.Conversation{},
 			fftest.Gates(admission.Gate{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))
 		test(s)
 	})
@@ -36,7 +38,7 @@ func perform(t *testing.T, limit int64, test func(s *stage)) {
 
 func (s *stage) say(text string) {
 	s.Helper()
-	if _, err := s.env.Client().Execution(s.talk.ID()).Send(s.Context(), mailbox, text); err != nil {
+	if _, err := s.env.Client().Execution(s.talk.ID()).Send(s.Context(), "user", text); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -64,11 +66,11 @@ func (s *stage) heard() agent.Message {
 // A worker that dies in the middle of an answer, and in the wait for an approval, changes nothing of what is said.
 func TestConversationSurvives(t *testing.T) {
 	perform(t, 0, func(s *stage) {
-		s.asks(mailbox)
+		s.asks("user")
 		s.say("Tell me about the sea")
 		s.env.Sleep(2 * time.Second)
 		s.env.Kill()
-		s.asks(mailbox)
+		s.asks("user")
 		if text := s.heard().Text(); text != story("the sea", 0) {
 			s.Errorf("%q", text)
 		}
@@ -76,7 +78,7 @@ func TestConversationSurvives(t *testing.T) {
 		s.asks("approve ")
 		s.env.Kill()
 		s.talk.Answer(fftest.Approve("approve 3.1 publish", suspend.Answer{Choice: "approve"}))
-		s.asks(mailbox)
+		s.asks("user")
 		if text := s.heard().Text(); !strings.HasPrefix(text, "It is published as /published/") {
 			s.Errorf("%q", text)
 		}
@@ -88,9 +90,9 @@ func TestConversationSurvives(t *testing.T) {
 func TestConversationWaitsForItsBudget(t *testing.T) {
 	perform(t, 300, func(s *stage) {
 		a := admin.New(s.env.Client())
-		s.asks(mailbox)
+		s.asks("user")
 		s.say("What is 1 + 1?")
-		s.asks(mailbox)
+		s.asks("user")
 		before := s.heard()
 		s.say("Tell me about the sea")
 		s.asks("budget 3.1")
@@ -109,7 +111,7 @@ func TestConversationWaitsForItsBudget(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.talk.Answer(fftest.Approve("budget 3.2", suspend.Answer{Choice: allowMore}))
-		s.asks(mailbox)
+		s.asks("user")
 		if text := s.heard().Text(); text != story("the sea", 4) {
 			s.Errorf("%q", text)
 		}

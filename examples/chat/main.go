@@ -30,6 +30,8 @@ type options struct {
 	pace, lease     time.Duration
 	worker, verbose bool
 	name, published string
+	react           string // the folder of a built page of examples/chat-react
+	onlyWeb         bool
 	log             *slog.Logger
 }
 
@@ -65,9 +67,12 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	f.DurationVar(&o.pace, "pace", 70*time.Millisecond, "how long the built-in model takes for a word")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long the work of a dead worker stays with it")
 	f.BoolVar(&o.verbose, "v", false, "log to stderr")
+	f.StringVar(&o.react, "react", "", "serve the built page of examples/chat-react from this folder, at /react/")
+	f.BoolVar(&o.onlyWeb, "only-web", false, "start no worker process: they run elsewhere, on the same -url")
 	f.BoolVar(&o.worker, "worker", false, "internal: be a worker process until stdin closes")
 	f.StringVar(&o.name, "name", "", "internal: instance of the worker process")
-	f.StringVar(&o.published, "published", "", "internal: directory of what was published")
+	f.StringVar(&o.published, "published", "",
+		"folder of what is published and of the files of messages, which workers elsewhere need, too (default a new one)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -82,6 +87,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	case bad != nil || host != "localhost" && !net.ParseIP(host).IsLoopback():
 		return o, fmt.Errorf(
 			"-addr %s: want a loopback address and a port, for everybody who reaches the page may use it", o.addr)
+	case o.onlyWeb && o.url == embedded.URL:
+		return o, fmt.Errorf("-only-web: no worker elsewhere reaches the embedded store; give -url")
 	case o.limit < 1:
 		return o, fmt.Errorf("-limit %d: want at least 1", o.limit)
 	case o.keys == "" && o.url != embedded.URL:

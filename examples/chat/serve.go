@@ -15,6 +15,8 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/blob"
+	"github.com/flowfabric/flowfabric-go/chat"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/httpapi"
@@ -41,10 +43,12 @@ func serve(ctx context.Context, o options, env func(string) string, stdout io.Wr
 		o.keys = "demo:" + randomHex(32)
 	}
 	o.url = url // an address that worker processes can reach, too
-	if o.published, err = os.MkdirTemp("", "chat-published-"); err != nil {
-		return err
+	if o.published == "" {
+		if o.published, err = os.MkdirTemp("", "chat-published-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(o.published)
 	}
-	defer os.RemoveAll(o.published)
 	c, err := client.Connect(ctx, client.Config{URL: o.url, TokenKeys: o.keys, Logger: o.log})
 	if err != nil {
 		return err
@@ -55,6 +59,12 @@ func serve(ctx context.Context, o options, env func(string) string, stdout io.Wr
 		return err
 	}
 	s := &site{options: o, client: c, admin: admin.New(c), keeper: &keeper{options: o}, api: api, model: nameOf(model)}
+	s.chat, err = chat.New(c, Talk, chat.Config{Who: anybody, Begin: s.beginning, Blobs: blob.Folder(o.published),
+		Logger: o.log})
+	if err != nil {
+		return err
+	}
+	defer s.chat.Close()
 	return s.run(ctx, stdout)
 }
 
@@ -63,6 +73,9 @@ func serve(ctx context.Context, o options, env func(string) string, stdout io.Wr
 func everybody(*http.Request) (httpapi.Principal, error) {
 	return httpapi.Principal{Name: "user", Role: httpapi.Operator}, nil
 }
+
+// anybody is the one owner of all conversations, for the same reason.
+func anybody(*http.Request) (string, error) { return "user", nil }
 
 func randomHex(n int) string {
 	raw := make([]byte, n)
@@ -80,14 +93,17 @@ func (s *site) run(outer context.Context, stdout io.Writer) error {
 	}
 	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second}
 	server.RegisterOnShutdown(s.api.Close)
+	server.RegisterOnShutdown(s.chat.Close)
 	var beside conc.WaitGroup
 	defer beside.Wait()
 	defer cancel(errOver)
-	beside.Go(func() {
-		if err := s.keeper.run(ctx); err != nil {
-			cancel(err)
-		}
-	})
+	if !s.onlyWeb {
+		beside.Go(func() {
+			if err := s.keeper.run(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
 	beside.Go(func() {
 		<-ctx.Done()
 		late, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -9,11 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/chat"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 )
@@ -23,18 +26,20 @@ var pageFiles embed.FS
 
 // policy lets the page load its own files and nothing else. There is no inline script or style, so markup that came
 // through would not run.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // budgetTag is the tag of a conversation that names its budget, for the page.
 const budgetTag = "chat.budget"
 
-// site is the web server. It speaks the HTTP API, which has nearly all that the page needs, and four routes of its own.
+// site is the web server. It speaks the HTTP API, which has nearly all that its own page needs, the protocols of chat
+// front ends, and four routes of its own.
 type site struct {
 	options
 	client *client.Client
 	admin  *admin.Admin
 	keeper *keeper
 	api    *httpapi.Handler
+	chat   *chat.Handler
 	model  string
 }
 
@@ -46,6 +51,9 @@ func (s *site) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.api)
+	chats := http.StripPrefix("/api/chat", s.chat)
+	mux.Handle("/api/chat", chats)
+	mux.Handle("/api/chat/", chats)
 	mux.HandleFunc("POST /chat/conversations", s.begin)
 	mux.HandleFunc("POST /chat/conversations/{id}/more", s.allowMore)
 	mux.HandleFunc("GET /chat/about", s.about)
@@ -55,6 +63,16 @@ func (s *site) routes() http.Handler {
 	index := func(w http.ResponseWriter, q *http.Request) { http.ServeFileFS(w, q, pages, "index.html") }
 	mux.HandleFunc("GET /{$}", index)
 	mux.HandleFunc("GET /c/{id}", index)
+	if s.react != "" {
+		built := os.DirFS(s.react)
+		react := func(name string) http.HandlerFunc {
+			return func(w http.ResponseWriter, q *http.Request) { http.ServeFileFS(w, q, built, name) }
+		}
+		mux.HandleFunc("GET /react/{$}", react("index.html"))
+		mux.HandleFunc("GET /react/c/{id}", react("index.html"))
+		mux.HandleFunc("GET /react/minimal", react("minimal.html"))
+		mux.Handle("GET /react/assets/", http.StripPrefix("/react", http.FileServerFS(built)))
+	}
 	return guard(http.NewCrossOriginProtection().Handler(mux))
 }
 
@@ -79,16 +97,25 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// begin makes a budget and a conversation that spends of it.
-func (s *site) begin(w http.ResponseWriter, q *http.Request) {
+// beginning gives a conversation a budget to spend of.
+func (s *site) beginning(ctx context.Context, _ *http.Request, _, _ string) (chat.Conversation, []client.SubmitOption,
+	error) {
 	name := "chat-" + randomHex(6)
-	err := s.admin.PutGate(q.Context(), s.budget(name, s.limit), flowfabric.IfNew())
+	if err := s.admin.PutGate(ctx, s.budget(name, s.limit), flowfabric.IfNew()); err != nil {
+		return chat.Conversation{}, nil, err
+	}
+	return chat.Conversation{}, []client.SubmitOption{flowfabric.Gates(name),
+		flowfabric.Tags(map[string]string{budgetTag: name})}, nil
+}
+
+// begin begins a conversation that the page without a build follows.
+func (s *site) begin(w http.ResponseWriter, q *http.Request) {
+	in, options, err := s.beginning(q.Context(), q, "", "")
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Gates(name),
-		flowfabric.Tags(map[string]string{budgetTag: name}))
+	talk, err := client.Submit(q.Context(), s.client, Talk, in, options...)
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -106,7 +133,7 @@ func (s *site) budget(name string, limit int64) admission.Gate {
 // allowMore raises the limit of a conversation. What waits for its budget goes on at once; where the handler asks,
 // the page answers then.
 func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
-	id, err := flowfabric.ParseExecutionID(q.PathValue("id"))
+	id, err := s.find(q.Context(), q.PathValue("id"))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -128,6 +155,20 @@ func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, map[string]int64{"limit": limit})
+}
+
+// find is the execution of a conversation, by its own id, or by the name that a chat front end has given it.
+func (s *site) find(ctx context.Context, name string) (flowfabric.ExecutionID, error) {
+	id, err := flowfabric.ParseExecutionID(name)
+	if err == nil {
+		return id, nil
+	}
+	page, listed := s.admin.ListPage(ctx,
+		admin.Filter{Kind: Talk.Kind(), Tags: map[string]string{"chat.id": name}}, "", 1)
+	if listed != nil || len(page.Items) == 0 {
+		return id, errors.Join(err, listed)
+	}
+	return page.Items[0].ID, nil
 }
 
 // about says who answers.

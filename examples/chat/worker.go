@@ -14,6 +14,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/blob"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -32,7 +33,8 @@ func runWorker(ctx context.Context, o options, stdin io.Reader) error {
 		runtime.Provide(Talk, NewTalker),
 		fx.Provide(
 			func() (agent.Model, error) { return choose(os.Getenv, o.pace) },
-			func() []agent.Tool { return newTools(o.published) }))
+			func() []agent.Tool { return newTools(o.published) },
+			func() blob.Store { return blob.Folder(o.published) }))
 }
 
 // restart is the pause before a worker process that ended is replaced. A supervisor such as systemd or Kubernetes

@@ -63,6 +63,7 @@ var beside = map[string]struct {
 	"handler/middleware":    {on: "handler"},
 	"approval":              {on: "suspend"},
 	"agent":                 {on: "handler", also: []string{"client", "internal/edit"}},
+	"chat":                  {on: "handler", also: []string{"agent", "client", "admin"}},
 	"dashboard":             {on: "."},
 	"internal/browsertoken": {on: "."},
 	"internal/doctor":       {on: "internal/engine"},
@@ -84,8 +85,8 @@ var tops = []string{"agent/internal/modeltest", "cmd", "examples", "benchmarks",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
 	"internal/simulate",
-	"internal/storetest", "internal/testgate", "internal/testserver", "internal/testwait", "internal/toxic", "docs",
-	"ops"}
+	"internal/storetest", "internal/testgate", "internal/testnode", "internal/testserver", "internal/testwait",
+	"internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.

@@ -13,7 +13,7 @@ import (
 var helpers = []string{"agent/internal/modeltest", "benchmarks/driver/drivertest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/crash",
 	"internal/invariant", "internal/model", "internal/must", "internal/race", "internal/sentinel", "internal/storetest",
-	"internal/testserver", "internal/testwait", "internal/toxic"}
+	"internal/testnode", "internal/testserver", "internal/testwait", "internal/toxic"}
 
 // marker begins the comment that allows a fixed time in its line and the next one, or before the package clause in
 // the file. The reason follows.

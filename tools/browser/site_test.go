@@ -60,6 +60,9 @@ func TestMain(m *testing.M) {
 	if dir := binaries.Load(); dir != nil {
 		_ = os.RemoveAll(*dir)
 	}
+	for _, dir := range []string{pageFolder, nodeFolder} {
+		_ = os.RemoveAll(dir)
+	}
 	os.Exit(code)
 }
 

@@ -86,7 +86,7 @@ func TestTurnsOnThePage(t *testing.T) {
 		b.wait(`[...document.querySelectorAll(".pane .words, .pane .aside")].map(e => e.innerText.trim())` +
 			`.join("|") === ` + literal(want))
 	}
-	talks("slow|The answer was stopped by operator: too slow. 52 tokens paid, by estimate.|You say,")
+	talks("slow|You say,|The answer was stopped by operator: too slow. 52 tokens paid, by estimate.")
 	d.until(id, "suspended")
 	b.wait(`document.querySelector(".history")?.innerText.includes("The answer was stopped by operator")`)
 	b.press("Actions")

@@ -1,0 +1,128 @@
+package chat
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric-go/agent"
+)
+
+// truth is what the server knows of a conversation, for comparison with what a front end has.
+type truth struct {
+	ids     []string          // of the messages of the user, in their order
+	said    map[string]front  // those messages
+	replies map[string]string // texts of the messages of the assistant, so far
+	cut     bool              // there were messages before the first one
+}
+
+// truthOf is what a snapshot says.
+func truthOf(messages []message, cut bool) truth {
+	t := truth{said: map[string]front{}, replies: map[string]string{}, cut: cut}
+	for _, m := range messages {
+		if m.role == agent.User {
+			t.add(m.id, m.said)
+			continue
+		}
+		var b strings.Builder
+		for _, e := range m.events {
+			if e.kind == kindText {
+				b.WriteString(e.text)
+			}
+		}
+		t.replies[m.id] = b.String()
+	}
+	return t
+}
+
+func (t *truth) add(id string, m agent.Message) {
+	t.ids = append(t.ids, id)
+	t.said[id] = front{id: id, role: agent.User, text: m.Text(), parts: m.Parts}
+}
+
+// plan is what is to be done with what a front end has sent: one of its fields is set.
+type plan struct {
+	send   []front // messages that are new
+	edit   *front  // a message that takes the place of the one whose id is instead
+	follow string  // id of a message that was sent before
+	// instead is the id of the message that edit takes the place of.
+	instead string
+}
+
+// compare finds out what is new in a front end's history, the last message of which is the user's. Replaces is the id
+// of the message that the front end says it has changed, "" for none. A history of one message is taken as the
+// newest one alone. What the front end lacks at the end, others have said.
+func (t truth) compare(history []front, replaces string, policy History) (plan, error) {
+	end := len(history) // of what should be known
+	for end > 0 && history[end-1].role == agent.User && !t.has(history[end-1].id) {
+		end--
+	}
+	fresh := history[end:]
+	at := -1 // place of the last message that is known
+	for i, m := range history[:end] {
+		if m.role != agent.User {
+			if !t.told(m) {
+				return plan{}, t.differs(m.id)
+			}
+			continue
+		}
+		k := slices.Index(t.ids, m.id)
+		last := i == len(history)-1
+		switch {
+		case k < 0 && at < 0 && t.cut: // it was said before what is kept
+			continue
+		case k <= at:
+			return plan{}, t.differs(m.id)
+		case t.same(m): // it is
+		case last && (replaces == m.id || policy == EditHistory):
+			return plan{edit: &history[i], instead: m.id}, nil
+		default:
+			return plan{}, t.differs(m.id)
+		}
+		if at = k; last {
+			return plan{follow: m.id}, nil
+		}
+	}
+	switch behind := at < len(t.ids)-1; {
+	case policy != EditHistory || !behind || len(history) == 1:
+		return plan{send: fresh}, nil
+	case len(fresh) > 1:
+		return plan{}, t.differs(fresh[0].id)
+	}
+	return plan{edit: &fresh[0], instead: t.ids[at+1]}, nil
+}
+
+func (t truth) has(id string) bool {
+	_, ok := t.said[id]
+	return ok
+}
+
+// differs refuses a history.
+func (t truth) differs(id string) error {
+	return refuse(http.StatusConflict, codeHistory,
+		"the message %.40q of the history is not as the server has it; read the conversation again", id)
+}
+
+// cutNote is what stands behind a text that was cut for readers.
+var cutNote = regexp.MustCompile(`… \(cut: \d+ bytes\)$`)
+
+// same says that the server has a message of the user as the front end does. Files have no bytes to compare.
+func (t truth) same(m front) bool {
+	known := t.said[m.id]
+	if note := cutNote.FindStringIndex(known.text); note != nil && strings.HasPrefix(m.text, known.text[:note[0]]) {
+		return true
+	}
+	return known.text == m.text && files(known.parts) == files(m.parts)
+}
+
+// told says that the front end has no other words of the assistant than the server. It may have fewer, if it stopped
+// listening, or more, if the server has cut them. A message that the server does not know is the front end's own, for
+// example a greeting.
+func (t truth) told(m front) bool {
+	text, known := t.replies[m.id]
+	if note := cutNote.FindStringIndex(text); note != nil {
+		text = text[:note[0]]
+	}
+	return !known || strings.HasPrefix(text, m.text) || strings.HasPrefix(m.text, text)
+}
