@@ -86,7 +86,7 @@ func (f Format) answers(t *testing.T) {
 			got, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
 				if !utf8.ValidString(d.Text) || d.Call == nil && (d.Text == "") == (d.Reasoning == "") ||
 					d.Call != nil && d.Text+d.Reasoning != "" {
-					t.Errorf("the delta is %+q", d)
+					t.Errorf("the delta is %+v", d)
 				}
 				heard.WriteString(d.Text)
 				if d.Call != nil {
