@@ -340,18 +340,6 @@ func (s *stage) waiting(who, chat string) int {
 	return m.Waiting
 }
 
-// inside is how many requests are in the room of a conversation.
-func (s *stage) inside(who, chat string) int {
-	r := s.chat.rooms
-	id := s.id(who, chat)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if m := r.all[id]; m != nil {
-		return m.inside
-	}
-	return 0
-}
-
 // all are the messages of a conversation.
 func (s *stage) all(who, chat string) []message { return s.now(who, chat).messages }
 
