@@ -268,8 +268,9 @@ func TestChildrenAll(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if calls["ff_make_children"] != 2 {
-			t.Errorf("%d calls, want one for each wait", calls["ff_make_children"])
+		// Where the children have ended before their parent waits, a further call asks how.
+		if n := calls["ff_make_children"]; n < 2 || n > 4 {
+			t.Errorf("%d calls, want one for each wait, or two", n)
 		}
 	})
 }
