@@ -2,7 +2,10 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -291,21 +294,44 @@ type ear struct {
 
 const mark = "end of the silence"
 
+// beginning begins what an ear says to itself first. Ears of a test share a connection, and what was sent to an older
+// one may be under way when another begins to listen.
+const beginning = "from here on I listen "
+
+var ears atomic.Int64
+
 func (w *env) listen(channel string) *ear {
 	w.Helper()
 	e := &ear{w: w, channel: channel, heard: make(chan string, 256)}
 	ctx, cancel := context.WithCancel(w.ctx)
-	ready, gone := make(chan struct{}), make(chan struct{})
+	ready, gone, began := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	mine := fmt.Sprint(beginning, ears.Add(1))
 	go func() {
 		defer close(gone)
-		_ = w.e.Subscribe(ctx, w.p, []string{channel}, func() { close(ready) },
-			func(_, message string) { e.heard <- message })
+		_ = w.e.Subscribe(ctx, w.p, []string{channel}, func() { close(ready) }, func(_, message string) {
+			if message == mine {
+				close(began)
+			}
+			select {
+			case <-began:
+				if !strings.HasPrefix(message, beginning) {
+					e.heard <- message
+				}
+			default:
+			}
+		})
 	}()
 	w.Cleanup(func() { cancel(); <-gone })
 	select {
 	case <-ready:
 	case <-gone:
 		w.Fatalf("no subscription of %s", channel)
+	}
+	e.say(mine)
+	select {
+	case <-began:
+	case <-w.ctx.Done():
+		w.Fatalf("nothing on %s", channel)
 	}
 	return e
 }
@@ -351,10 +377,12 @@ func (e *ear) count() int {
 	return n
 }
 
-func (e *ear) mark() {
+func (e *ear) mark() { e.say(mark) }
+
+func (e *ear) say(text string) {
 	publish := "PUBLISH"
 	if e.w.srv.Features.ShardedPubSub {
 		publish = "SPUBLISH"
 	}
-	e.w.set(publish, e.channel, mark)
+	e.w.set(publish, e.channel, text)
 }
