@@ -23,13 +23,13 @@ import (
 const surface = "internal/check/exported.txt"
 
 // most is how many identifiers all public packages may export together: see docs/adr/0062-how-many-names.md. It may
-// fall. It rose from 800 for gates that ask by themselves and for those of services, and by 35 for the control of
-// turns.
-const most = 935
+// fall. It rose from 800 for gates that ask by themselves and for those of services, by 35 for the control of
+// turns, and by 10 for chats.
+const most = 895
 
 // mostFields is how many identifiers and exported fields of exported structs all public packages may have together.
 // It may fall, too: a name that became a field is still a word to learn.
-const mostFields = 2340
+const mostFields = 2280
 
 // standard are the methods by which a type fits an interface of the standard library: error with errors.Is and
 // errors.As, fmt, encoding, log/slog and net/http. They do what that interface says, and the library or the language
