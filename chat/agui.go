@@ -133,10 +133,7 @@ func (x *aguiRun) answer(history []front, ends bool) error {
 
 // start begins the stream.
 func (x *aguiRun) start() {
-	header := x.c.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no") // proxies pass it on as it comes
+	x.c.streams()
 	x.had = map[string]bool{}
 	x.has = map[string]bool{}
 	for i, m := range slices.Backward(x.in.Messages) {

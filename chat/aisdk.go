@@ -146,11 +146,8 @@ type uiStream struct {
 }
 
 func newUIStream(h *Handler, c *request) *uiStream {
-	header := c.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no") // proxies pass it on as it comes
-	header.Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	c.streams()
+	c.w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	return &uiStream{c: c, chunker: h.chunker(c), form: "ui " + c.below()}
 }
 

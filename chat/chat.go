@@ -173,6 +173,14 @@ type request struct {
 
 func (c *request) ctx() context.Context { return c.q.Context() }
 
+// streams says in the headers that events follow, and that proxies must pass each on as it comes.
+func (c *request) streams() {
+	header := c.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if err := h.serve(w, q); err != nil {

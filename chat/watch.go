@@ -45,10 +45,7 @@ func (h *Handler) watch(c *request) error {
 	}
 	defer room.leave()
 	f := room.follow(place{now: true})
-	header := c.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
+	c.streams()
 	c.w.WriteHeader(http.StatusOK)
 	if c.q.Method == http.MethodHead {
 		return nil
