@@ -3,6 +3,7 @@ package store
 import (
 	"container/heap"
 	"hash/maphash"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ type value interface {
 type entry struct {
 	value   value
 	expires int64  // Unix milliseconds; 0: never
-	queued  int64  // the time under which it waits in the queue; 0: it does not
+	place   int32  // in the queue, from 1; 0: it is not there
 	taken   uint32 // the last snapshot that has it, or that it need not be in
 }
 
@@ -43,13 +44,21 @@ func (k *keyspace) bucket(key string) *map[string]*entry {
 	return &k.buckets[maphash.String(k.seed, key)&(buckets-1)]
 }
 
-// find is the entry of a key, nil if there is none.
+// find is the entry of a key, nil if there is none. A key whose time has come goes now, so that it is gone in the log
+// before what the command does to its name.
 func (s *Store) find(key string) *entry {
 	e := (*s.keys.bucket(key))[key]
 	if e != nil && s.dead(e) {
+		s.bury(key)
 		return nil
 	}
 	return e
+}
+
+// bury removes a key whose time has come.
+func (s *Store) bury(key string) {
+	s.forget(key)
+	s.effects.add([]string{"UNLINK", key})
 }
 
 // dead reports whether the time of a key has come. While the log is read no key expires: the log says when it did.
@@ -69,9 +78,10 @@ func (s *Store) edit(key string) *entry {
 // put gives a key a value, and takes its time away. It may exist already.
 func (s *Store) put(key string, v value) *entry {
 	b := s.keys.bucket(key)
-	if e := (*b)[key]; e != nil { // it keeps its place in the queue
+	if e := (*b)[key]; e != nil {
 		s.snapshot.keep(key, e)
-		e.value, e.expires = v, 0
+		s.until(key, e, 0)
+		e.value = v
 		return e
 	}
 	if *b == nil {
@@ -98,8 +108,8 @@ func (s *Store) forget(key string) {
 		return
 	}
 	s.snapshot.keep(key, e)
+	s.until(key, e, 0)
 	delete(b, key)
-	e.value = nil // it may be in the queue for long
 	s.keys.count--
 }
 
@@ -123,10 +133,15 @@ func typed[T value](e *entry) (v T, fault *reply) {
 
 // until sets the time of a key, in Unix milliseconds; 0 takes it away.
 func (s *Store) until(key string, e *entry, when int64) {
+	q, before := &s.keys.queue, e.place
 	e.expires = when
-	if when != 0 && (e.queued == 0 || when < e.queued) {
-		e.queued = when
-		heap.Push(&s.keys.queue, due{when, strings.Clone(key), e})
+	switch {
+	case when == 0 && before != 0:
+		heap.Remove(q, int(before-1))
+	case when != 0 && before != 0:
+		heap.Fix(q, int(before-1))
+	case when != 0:
+		heap.Push(q, due{strings.Clone(key), e})
 	}
 }
 
@@ -140,23 +155,11 @@ func (s *Store) expire(most int) bool {
 		return false
 	}
 	q := &s.keys.queue
-	for len(*q) > 0 && (*q)[0].when <= s.ms {
+	for len(*q) > 0 && s.dead((*q)[0].e) {
 		if most--; most < 0 {
 			return true
 		}
-		d := heap.Pop(q).(due)
-		if d.e.queued != d.when { // it waits under an earlier time, which has been dealt with
-			continue
-		}
-		d.e.queued = 0
-		switch there := (*s.keys.bucket(d.key))[d.key]; {
-		case there != d.e || d.e.expires == 0:
-		case d.e.expires > s.ms:
-			s.until(d.key, d.e, d.e.expires)
-		default:
-			s.forget(d.key)
-			s.effects.add([]string{"UNLINK", d.key})
-		}
+		s.bury((*q)[0].key)
 	}
 	return false
 }
@@ -171,22 +174,56 @@ func (s *Store) Expire() {
 	}
 }
 
-// due is a key in the queue.
+// all walks the keys that are there.
+func (s *Store) all(yield func(key string, e *entry) bool) {
+	for i := range s.keys.buckets {
+		for key, e := range s.keys.buckets[i] {
+			if !s.dead(e) && !yield(key, e) {
+				return
+			}
+		}
+	}
+}
+
+// Export tells emit commands that build everything the store holds in an empty one, one key after another. It belongs
+// between Lock and Unlock.
+func (s *Store) Export(emit func(args ...string)) {
+	for key, e := range s.all {
+		export(key, e.value, e.expires, emit)
+	}
+}
+
+// export is Export for one key.
+func export(key string, v value, expires int64, emit func(args ...string)) {
+	v.dump(key, emit)
+	if expires != 0 {
+		emit("PEXPIREAT", key, strconv.FormatInt(expires, 10))
+	}
+}
+
+// due is a key in the queue, which is a heap by the time in its entry.
 type due struct {
-	when int64
-	key  string
-	e    *entry
+	key string
+	e   *entry
 }
 
 type queue []due
 
 func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].when < q[j].when }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(due)) }
+func (q queue) Less(i, j int) bool { return q[i].e.expires < q[j].e.expires }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].e.place, q[j].e.place = int32(i+1), int32(j+1)
+}
+func (q *queue) Push(x any) {
+	d := x.(due)
+	*q = append(*q, d)
+	d.e.place = int32(len(*q))
+}
 func (q *queue) Pop() any {
 	old := *q
 	last := old[len(old)-1]
+	last.e.place = 0
 	old[len(old)-1] = due{}
 	*q = old[:len(old)-1]
 	return last
