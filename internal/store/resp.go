@@ -35,7 +35,7 @@ const (
 	mostBytes     = 512 << 20 // of one argument
 	mostLine      = 64 << 10
 	readBuffer    = 16 << 10
-	mostKept   = 1 << 20 // what a reader keeps between commands
+	mostKept      = 1 << 20 // what a reader keeps between commands
 )
 
 // ErrProtocol is what no client sends.
