@@ -93,7 +93,8 @@ func newConditions(words []string) (q conditions, fault *reply) {
 		case "LT":
 			q.sooner = true
 		default:
-			f := functions.Error("ERR Unsupported option " + word)
+			word, _, _ = strings.Cut(word, "\x00") // an error is one line
+			f := functions.Error("ERR Unsupported option " + strings.NewReplacer("\r", " ", "\n", " ").Replace(word))
 			return q, &f
 		}
 	}
