@@ -186,9 +186,11 @@ func rename(c *call) reply {
 
 // copyCommand is COPY from to [REPLACE].
 func copyCommand(c *call) reply {
-	replace := len(c.args) == 4 && strings.EqualFold(c.args[3], "REPLACE")
-	if len(c.args) > 3 && !replace {
-		return errSyntax
+	replace := len(c.args) > 3
+	for _, word := range c.args[3:] {
+		if !strings.EqualFold(word, "REPLACE") {
+			return errSyntax
+		}
 	}
 	from, to := c.args[1], c.args[2]
 	if from == to {
