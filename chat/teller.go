@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,55 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
-
-// item is a thing that was heard and still counts: what a conversation is made of, and can be made of again.
-type item struct {
-	what     what
-	at       stream.Position
-	attempt  uint32
-	sequence uint64 // 0 if it is no frame
-
-	typ         string // of a frame
-	correlation string
-	payload     []byte
-	fleeting    bool // a best-effort frame
-
-	said  agent.Message   // itemSaid, itemFound
-	waits *suspend.Record // itemWaits
-	name  string          // of a child
-	end   stream.TailEvent
-}
-
-// what says which thing an item is.
-type what uint8
-
-const (
-	itemSaid   what = iota // a message of before, which no frame shows
-	itemFound              // the result of a call, as its step recorded it
-	itemFrame              // a frame of the execution
-	itemChild              // a message of a child
-	itemWaits              // the execution waits
-	itemGoesOn             // it waits no longer
-	itemRetry
-	itemGap
-	itemEnd
-)
-
-// Types of frames that an application appends to be shown, beside those that begin with dataPrefix.
-const (
-	frameSource = "source" // a JSON object: url, or media_type; title, id, filename
-	dataPrefix  = "data-"
-)
-
-// call is a call of the message that is told.
-type call struct {
-	agent.ToolCall
-	step, number int
-	whole        bool
-	done         string // what its result came to, "" if there is none
-}
 
 // teller makes events of items, one after the other.
 type teller struct {
@@ -189,6 +139,13 @@ func (t *teller) closePart(at stream.Position) {
 	}
 }
 
+// close ends what is being told of an answer.
+func (t *teller) close(at stream.Position) {
+	t.closePart(at)
+	t.settle(at)
+	t.answers = false
+}
+
 // message tells a message of a conversation. An answer that came before is told as if it had cost nothing.
 func (t *teller) message(at stream.Position, m agent.Message, before bool) {
 	switch m.Role {
@@ -227,13 +184,6 @@ func (t *teller) saidBy(at stream.Position, m agent.Message) {
 	t.events = append(t.events, event{kind: kindSaid, at: at, message: t.user, said: m})
 }
 
-// close ends what is being told of an answer.
-func (t *teller) close(at stream.Position) {
-	t.closePart(at)
-	t.settle(at)
-	t.answers = false
-}
-
 // whole tells a whole answer: what its pieces have not told yet.
 func (t *teller) whole(at stream.Position, m agent.Message) {
 	t.step(at)
@@ -269,9 +219,6 @@ func (t *teller) whole(at stream.Position, m agent.Message) {
 	})
 }
 
-// brokenOff is the result of a call that was never whole.
-const brokenOff = "the call was not made: the answer was broken off"
-
 // unsaid is what of a text was not told yet. What was told and is another text is left: the text was cut for its frame.
 func unsaid(told *string, text string) string {
 	if rest, ok := strings.CutPrefix(*told, text); ok {
@@ -284,19 +231,6 @@ func unsaid(told *string, text string) string {
 	}
 	*told = ""
 	return ""
-}
-
-// calling begins a call, unless it is told already.
-func (t *teller) calling(at stream.Position, id, name string) *call {
-	for _, c := range t.calls {
-		if c.ID == id && c.step == t.step0() {
-			return c
-		}
-	}
-	c := &call{ToolCall: agent.ToolCall{ID: id, Name: name}, step: t.step0()}
-	t.calls = append(t.calls, c)
-	t.tell(at, event{kind: kindCalling, step: c.step, call: c.ToolCall})
-	return c
 }
 
 // step0 is the number of the answer that is told, or was told last; 0 if it is of another link.
@@ -359,227 +293,12 @@ func plus(a, b agent.Usage) agent.Usage {
 		Estimated: a.Estimated + b.Estimated}
 }
 
-// result tells what came of a call, unless that was told.
-func (t *teller) result(at stream.Position, m agent.Message) {
-	c := t.called(m.Call)
-	if c == nil {
-		return
-	}
-	text, err := json.Marshal(m)
-	if err != nil || c.done == string(text) {
-		return
-	}
-	c.done = string(text)
-	t.settle(at)
-	t.asks = slices.DeleteFunc(t.asks, func(a asking) bool {
-		over := t.asked(a.Key) == c
-		if over {
-			t.tell(at, event{kind: kindAnswered, ask: &a, call: c.ToolCall})
-		}
-		return over
-	})
-	t.tell(at, event{kind: kindResult, step: c.step, number: c.number, call: c.ToolCall, said: m})
-}
-
-// called is the last call of an id, nil if there is none.
-func (t *teller) called(id string) *call {
-	for _, c := range slices.Backward(t.calls) {
-		if c.ID == id {
-			return c
-		}
-	}
-	return nil
-}
-
-// frame tells a frame.
-func (t *teller) frame(i item) {
-	switch i.typ {
-	case agent.FrameMessage:
-		var m agent.Message
-		if json.Unmarshal(i.payload, &m) == nil {
-			t.message(i.at, m, false)
-		}
-	case agent.FrameToken, agent.FrameReasoning:
-		if !t.deaf {
-			t.piece(i.at, i.typ == agent.FrameReasoning, string(i.payload))
-		}
-	case agent.FrameCall, agent.FrameArguments:
-		t.callFrame(i)
-	case agent.FrameUsage:
-		var c cost
-		if json.Unmarshal(i.payload, &c) == nil {
-			t.paid(i.at, c)
-		}
-	case agent.FrameTurn:
-		var h halted
-		if json.Unmarshal(i.payload, &h) == nil {
-			t.begin(i.at)
-			t.closePart(i.at)
-			t.stop = agent.StopStopped
-			t.tell(i.at, event{kind: kindStopped, halt: &h})
-		}
-	case agent.FrameSummary:
-		t.notice(i.at, event{name: noticeSummary})
-	case agent.FrameResult:
-		var m agent.Message
-		if json.Unmarshal(i.payload, &m) == nil {
-			t.result(i.at, m)
-		}
-	default:
-		t.application(i)
-	}
-}
-
-// callFrame tells a call as it comes.
-func (t *teller) callFrame(i item) {
-	if t.deaf {
-		return
-	}
-	if i.typ == agent.FrameArguments {
-		if c := t.called(i.correlation); c != nil && !c.whole {
-			t.tell(i.at, event{kind: kindArguments, step: c.step, call: c.ToolCall, text: string(i.payload)})
-		}
-		return
-	}
-	var c agent.ToolCall
-	if json.Unmarshal(i.payload, &c) == nil {
-		t.step(i.at)
-		t.closePart(i.at)
-		t.calling(i.at, c.ID, c.Name)
-	}
-}
-
-// application tells a frame of the application that is meant for people.
-func (t *teller) application(i item) {
-	e := event{kind: kindData, name: strings.TrimPrefix(i.typ, dataPrefix), id: i.correlation, preliminary: i.fleeting,
-		value: jsonOf(i.payload)}
-	switch {
-	case i.typ == frameSource && json.Valid(i.payload):
-		e = event{kind: kindSource, value: i.payload}
-	case !strings.HasPrefix(i.typ, dataPrefix) || e.name == "":
-		return
-	}
-	if t.open == "" {
-		t.held = append(t.held, e)
-		return
-	}
-	t.tell(i.at, e)
-}
-
-// jsonOf is a payload as JSON: a text if it is none.
-func jsonOf(payload []byte) json.RawMessage {
-	if json.Valid(payload) {
-		return payload
-	}
-	text, _ := json.Marshal(string(payload)) // bytes that are no UTF-8 are replaced
-	return text
-}
-
 // notice tells something that is good to know, in the message of the assistant that it is about.
 func (t *teller) notice(at stream.Position, e event) {
 	e.kind = kindNotice
 	if t.open == "" {
 		t.held = append(t.held, e)
 		return
-	}
-	t.tell(at, e)
-}
-
-// childOf is the number of the call in the name of a child, maybe with the take behind it.
-var childOf = regexp.MustCompile(` (\d+)\.(\d+)(?: t\d+)?$`)
-
-// child tells what a sub-agent has answered, as what its call has come to so far.
-func (t *teller) child(i item) {
-	found := childOf.FindStringSubmatch(i.name)
-	if found == nil {
-		return
-	}
-	var m agent.Message
-	if json.Unmarshal(i.payload, &m) != nil || m.Role != agent.Assistant || m.Text() == "" {
-		return
-	}
-	for _, c := range t.calls {
-		if strconv.Itoa(c.step) == found[1] && strconv.Itoa(c.number) == found[2] && c.done == "" {
-			said := agent.Message{Role: agent.ToolRole, Call: c.ID, Tool: c.Name, Parts: agent.Text(m.Text())}
-			t.tell(i.at, event{kind: kindResult, step: c.step, number: c.number, call: c.ToolCall, said: said,
-				preliminary: true})
-		}
-	}
-}
-
-// approvalKey is the key of a question about a call: "approve 2.1 refund", maybe with a name of the agent before it.
-var approvalKey = regexp.MustCompile(`(?:^| )approve (\d+)\.(\d+) \S+$`)
-
-// asked is the call of the last answer that a question is about, nil if it is about something else.
-func (t *teller) asked(key string) *call {
-	found := approvalKey.FindStringSubmatch(key)
-	if found == nil {
-		return nil
-	}
-	for _, c := range slices.Backward(t.calls) {
-		if strconv.Itoa(c.step) == found[1] && strconv.Itoa(c.number) == found[2] {
-			return c
-		}
-	}
-	return nil
-}
-
-// waits tells what the execution waits for, if that is people.
-func (t *teller) waits(at stream.Position, r *suspend.Record) {
-	if r.Mailbox() != "" {
-		t.idle(at)
-		return
-	}
-	t.goesOn(at)
-	for _, w := range r.Waitpoints {
-		q := w.Question
-		if q == nil {
-			q = r.Question
-		}
-		if q == nil || !w.Open() || w.Suspension != r.ID {
-			continue
-		}
-		a := asking{ID: w.ID.String(), Key: w.Key, Question: *q}
-		e := event{kind: kindQuestion, ask: &a}
-		c := t.asked(w.Key)
-		if c == nil && approvalKey.MatchString(w.Key) { // the answer was dropped
-			continue
-		}
-		t.begin(at)
-		if c != nil {
-			e = event{kind: kindAsked, step: c.step, number: c.number, ask: &a, call: c.ToolCall}
-		}
-		t.tell(at, e)
-		t.asks = append(t.asks, a)
-	}
-	if len(t.asks) > 0 {
-		t.doing = doingAsk
-	}
-}
-
-// idle tells that it is the user's turn.
-func (t *teller) idle(at stream.Position) {
-	t.goesOn(at)
-	t.close(at)
-	t.doing = doingIdle
-	t.tell(at, event{kind: kindIdle, stop: t.stop, total: t.total, model: t.model})
-}
-
-// goesOn tells that nobody is asked any more.
-func (t *teller) goesOn(at stream.Position) {
-	for _, a := range t.asks {
-		t.over(at, a)
-	}
-	t.asks = nil
-	if t.doing == doingAsk {
-		t.doing = doingAnswer
-	}
-}
-
-func (t *teller) over(at stream.Position, a asking) {
-	e := event{kind: kindAnswered, ask: &a}
-	if c := t.asked(a.Key); c != nil {
-		e.call = c.ToolCall
 	}
 	t.tell(at, e)
 }
