@@ -88,19 +88,14 @@ func (h *Handler) do(c *request, in posted) (out heard, more bool, err error) {
 
 // answers brings decisions to the questions of a conversation.
 func (h *Handler) answers(c *request, decisions []decision) (heard, error) {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return heard{}, err
-	}
-	defer room.leave()
-	out := heard{id: id}
+	out := heard{id: room.id}
 	out.at.behind = asked(room.snapshot(), decisions)
 	for _, d := range decisions {
-		if _, err := h.decide(c, id, d); err != nil {
+		if _, err := h.decide(c, room.id, d); err != nil {
 			return out, err
 		}
 	}
@@ -282,11 +277,10 @@ func (h *Handler) seen(c *request, id flowfabric.ExecutionID, ask string) error 
 	}) {
 		return nil
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	ctx, stop := context.WithTimeout(c.ctx(), patience)
 	defer stop()
 	_ = room.settled(ctx, 0, ask) // what was decided is recorded in any case
@@ -414,11 +408,10 @@ func (h *Handler) file(c *request) error {
 	if h.cfg.Blobs == nil {
 		return none
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	part, ok := fileOf(room.snapshot().messages, c.ref)
 	if !ok {
 		return none

@@ -104,11 +104,10 @@ func (x *aguiRun) act(history []front) error {
 
 // answer brings the answers to open questions. While people are asked, nothing else may be said.
 func (x *aguiRun) answer(history []front, ends bool) error {
-	room, err := x.h.rooms.enter(x.c.ctx(), x.to.id)
+	room, err := x.h.enter(x.c.ctx(), x.c, x.to.id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	now := room.snapshot()
 	if len(x.in.Resume) == 0 {
 		if ends && now.doing == doingAsk && !truthOf(now.messages, false).has(history[len(history)-1].id) {
@@ -187,11 +186,10 @@ func (x *aguiRun) finish() {
 
 // follow tells what is, and what comes, until the run is over.
 func (x *aguiRun) follow() error {
-	room, err := x.h.rooms.enter(x.c.ctx(), x.to.id)
+	room, err := x.h.enter(x.c.ctx(), x.c, x.to.id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	if err := room.settled(x.c.ctx(), x.to.at.attempt, x.answered...); err != nil {
 		return err
 	}
@@ -368,25 +366,6 @@ func aguiLook(m *room) (snapshot, *follower) {
 		f := m.follow(place{now: true})
 		if m.glance().changed == s.changed { // nothing was told between
 			return s, f
-		}
-	}
-}
-
-// settled waits until the room has heard of an attempt, and that questions of these ids or keys are over, or until it
-// hears of nothing any more.
-func (m *room) settled(ctx context.Context, attempt uint32, asks ...string) error {
-	for {
-		s := m.glance()
-		open := slices.ContainsFunc(s.asks, func(a asking) bool {
-			return slices.Contains(asks, a.ID) || slices.Contains(asks, a.Key)
-		})
-		if s.attempt >= attempt && !open || s.over {
-			return nil
-		}
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (h *Handler) stream(c *request, out heard, more bool) error {
 	s := newUIStream(h, c)
 	s.returns = 1
 	for first := true; ; first = false {
-		room, err := h.rooms.enter(c.ctx(), out.id)
+		room, err := h.enter(c.ctx(), c, out.id)
 		if err != nil {
 			if first {
 				return err
@@ -57,9 +57,7 @@ func (h *Handler) stream(c *request, out heard, more bool) error {
 		if f == nil { // there is nothing to wait for
 			f = room.follow(place{now: true})
 		}
-		unheard := s.follow(f)
-		room.leave()
-		if !unheard {
+		if !s.follow(f) {
 			return nil
 		}
 		// It came to rest while the message was on its way.
@@ -89,11 +87,10 @@ func (h *Handler) resume(c *request) error {
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	f := room.follow(place{behind: behind})
 	if f == nil {
 		c.w.WriteHeader(http.StatusNoContent)
@@ -109,16 +106,11 @@ func (h *Handler) resume(c *request) error {
 
 // show answers with a conversation as it stands.
 func (h *Handler) show(c *request) error {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	defer room.leave()
-	s, err := h.client.Execution(id).Get(c.ctx())
+	s, err := h.client.Execution(room.id).Get(c.ctx())
 	if err != nil {
 		return err
 	}

@@ -167,8 +167,9 @@ type request struct {
 	w     http.ResponseWriter
 	q     *http.Request
 	owner string
-	id    string // of the conversation, as the application names it
-	ref   string // of a file
+	id    string  // of the conversation, as the application names it
+	ref   string  // of a file
+	rooms []*room // entered until the request ends
 }
 
 func (c *request) ctx() context.Context { return c.q.Context() }
@@ -198,6 +199,7 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request) error {
 		method = http.MethodGet
 	}
 	c := &request{w: w, q: q}
+	defer c.leave()
 	found, allowed := c.find(parts, method)
 	switch {
 	case found == nil && allowed != nil:

@@ -99,6 +99,30 @@ func (h *Handler) find(c *request) (flowfabric.ExecutionID, error) {
 	return id, err
 }
 
+// enter enters the room of a conversation. The request leaves it when it ends.
+func (h *Handler) enter(ctx context.Context, c *request, id flowfabric.ExecutionID) (*room, error) {
+	m, err := h.rooms.enter(ctx, id)
+	if err == nil {
+		c.rooms = append(c.rooms, m)
+	}
+	return m, err
+}
+
+func (c *request) leave() {
+	for _, m := range c.rooms {
+		m.leave()
+	}
+}
+
+// visit finds the conversation that a request names, and enters its room.
+func (h *Handler) visit(c *request) (*room, error) {
+	id, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.enter(c.ctx(), c, id)
+}
+
 // open begins the conversation that a request names. Of several that do at once, one does, and all get it.
 func (h *Handler) open(c *request, title string, fits func(Conversation) error) (flowfabric.ExecutionID, error) {
 	in, opts, err := h.cfg.Begin(c.ctx(), c.q, c.owner, c.id)

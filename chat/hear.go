@@ -48,11 +48,10 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return heard{}, err
 	}
-	defer room.leave()
 	cut, err := h.cut(c.ctx(), id)
 	if err != nil {
 		return heard{}, err
@@ -68,7 +67,7 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	case err != nil:
 		return heard{}, err
 	case p.edit != nil:
-		return h.edit(c, id, room, p)
+		return h.edit(c, room, p)
 	case p.follow != "":
 		return heard{id, place{answerTo: groupOf(now.messages, p.follow)}}, nil
 	case now.doing == doingAsk:
@@ -190,11 +189,10 @@ func (h *Handler) repeat(c *request, id flowfabric.ExecutionID, data json.RawMes
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	if truthOf(room.snapshot().messages, false).has(message) ||
 		slices.ContainsFunc(r.Messages, func(m agent.Message) bool { return people(m) && m.ID == message }) {
 		return nil
@@ -228,17 +226,17 @@ func (h *Handler) deliver(c *request, id flowfabric.ExecutionID, data json.RawMe
 const patience = 15 * time.Second
 
 // edit says something else in the place of a message of the user.
-func (h *Handler) edit(c *request, id flowfabric.ExecutionID, room *room, p plan) (heard, error) {
+func (h *Handler) edit(c *request, room *room, p plan) (heard, error) {
 	now := room.snapshot()
 	data, err := h.payload(c.ctx(), "messages", *p.edit, func(ref string) bool { return refers(now.messages, ref) })
 	if err != nil {
 		return heard{}, err
 	}
-	return h.rewind(c, id, room, p.instead, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
+	return h.rewind(c, room, p.instead, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
 		if at.Turn == 0 {
 			return agent.Rewound{}, "", errNotRecorded
 		}
-		r, err := agent.Edit(ctx, h.client, id, at, data, flowfabric.By(c.owner))
+		r, err := agent.Edit(ctx, h.client, room.id, at, data, flowfabric.By(c.owner))
 		return r, p.edit.id, err
 	})
 }
@@ -246,15 +244,10 @@ func (h *Handler) edit(c *request, id flowfabric.ExecutionID, room *room, p plan
 // again has the assistant answer a message again. Message is the id of a message of the user, or of the assistant;
 // "" is the last answer.
 func (h *Handler) again(c *request, message string) (heard, error) {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return heard{}, err
-	}
-	defer room.leave()
 	var of string
 	err = room.retold(c.ctx(), func(s snapshot) (err error) {
 		of, err = answered(s.messages, message)
@@ -263,36 +256,17 @@ func (h *Handler) again(c *request, message string) (heard, error) {
 	if err != nil {
 		return heard{}, err
 	}
-	return h.rewind(c, id, room, of, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
+	return h.rewind(c, room, of, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
 		if at.Turn == 0 { // it is being made, maybe for another tab or the same request, or has failed
-			if err := h.revive(ctx, id, c.owner); err != nil {
+			if err := h.revive(ctx, room.id, c.owner); err != nil {
 				return agent.Rewound{}, "", err
 			}
-			s, err := h.client.Execution(id).Get(ctx)
+			s, err := h.client.Execution(room.id).Get(ctx)
 			return agent.Rewound{Rewound: client.Rewound{Attempt: s.Attempt}}, of, err
 		}
-		r, err := agent.Regenerate(ctx, h.client, id, at, flowfabric.By(c.owner))
+		r, err := agent.Regenerate(ctx, h.client, room.id, at, flowfabric.By(c.owner))
 		return r, of, err
 	})
-}
-
-// retold does something with a conversation. If that fails while what was dropped is not told again yet, it is done
-// again when it is: another tab has edited, or wants another answer.
-func (m *room) retold(ctx context.Context, do func(snapshot) error) error {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	for {
-		before := m.glance()
-		err := do(m.snapshot())
-		if err == nil || !before.next || before.over {
-			return err
-		}
-		select {
-		case <-before.changed:
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // answered is the id of the message of the user that a message of the assistant answers.
@@ -327,10 +301,11 @@ func answered(messages []message, id string) (of string, err error) {
 // rewind has drop drop the answer to a message of the user, and what came after it; its turn is 0 while it is not
 // recorded. If drop returns errNotRecorded then, the answer is stopped and waited for. Drop returns the message whose
 // answer is to be followed.
-func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of string,
+func (h *Handler) rewind(c *request, room *room, of string,
 	drop func(context.Context, agent.Place) (agent.Rewound, string, error)) (heard, error) {
 	ctx, stop := context.WithTimeout(c.ctx(), patience)
 	defer stop()
+	id := room.id
 	for revived, missed := 0, 0; ; {
 		changes := room.glance().changed
 		turn, err := h.turnOf(ctx, id, of)
@@ -356,10 +331,9 @@ func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of s
 			if err := h.revive(ctx, id, c.owner); err != nil {
 				return heard{}, err
 			}
-			if room, err = h.rooms.enter(ctx, id); err != nil {
+			if room, err = h.enter(ctx, c, id); err != nil {
 				return heard{}, err
 			}
-			defer room.leave()
 			continue
 		case errors.Is(err, flowfabric.ErrTerminal):
 			return heard{}, refuse(http.StatusGone, codeEnded, "the conversation fails as soon as it is brought back")

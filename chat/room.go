@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -182,4 +183,42 @@ func (m *room) glance() glance {
 		}
 	}
 	return g
+}
+
+// settled waits until the room has heard of an attempt, and that questions of these ids or keys are over, or until it
+// hears of nothing any more.
+func (m *room) settled(ctx context.Context, attempt uint32, asks ...string) error {
+	for {
+		s := m.glance()
+		open := slices.ContainsFunc(s.asks, func(a asking) bool {
+			return slices.Contains(asks, a.ID) || slices.Contains(asks, a.Key)
+		})
+		if s.attempt >= attempt && !open || s.over {
+			return nil
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// retold does something with a conversation. If that fails while what was dropped is not told again yet, it is done
+// again when it is: another tab has edited, or wants another answer.
+func (m *room) retold(ctx context.Context, do func(snapshot) error) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	for {
+		before := m.glance()
+		err := do(m.snapshot())
+		if err == nil || !before.next || before.over {
+			return err
+		}
+		select {
+		case <-before.changed:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

@@ -35,15 +35,10 @@ func (g glance) seen() seenNow {
 // watch tells a front end whenever something has changed that another one may have done: a message, the begin or the
 // end of a turn, a question, an answer.
 func (h *Handler) watch(c *request) error {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	defer room.leave()
 	f := room.follow(place{now: true})
 	c.streams()
 	c.w.WriteHeader(http.StatusOK)
