@@ -176,7 +176,7 @@ func (m mapped) agui() (list []string) {
 
 const mappingHead = `# Events of chat front ends
 
-` + "`TestMapping`" + ` in package chat writes this page from the code that writes the protocols. FLOWFABRIC_GOLDEN=write
+` + "`TestMapping`" + ` in package chat writes this page from the writers of the protocols. FLOWFABRIC_GOLDEN=write
 updates it.
 
 A conversation is one execution. The agent and the application append frames to its stream
