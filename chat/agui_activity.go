@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// thing tells a file, a source, or what the application sends. What is not to be kept is an event of its own.
+// thing writes a file, a source, or data of the application. Temporary data is an event that clients do not keep.
 func (w *aguiWriter) thing(e event) {
 	name, value := e.name, any(e.value)
 	switch {
@@ -41,7 +41,7 @@ func (w *aguiWriter) notice(e event) {
 	w.tell(aguiEvent{Type: aguiCustom, Name: "notice." + e.name, Value: data})
 }
 
-// state tells a new summary document, as a difference where that is shorter.
+// state writes a new summary document, as a patch where that is shorter.
 func (w *aguiWriter) state(now json.RawMessage) {
 	if !w.live {
 		return
@@ -87,7 +87,7 @@ func orEmpty(document json.RawMessage) json.RawMessage {
 	return document
 }
 
-// sameJSON says that two documents say the same; an empty one is {}.
+// sameJSON says that two documents are equal; an empty one is {}.
 func sameJSON(a, b json.RawMessage) bool {
 	x, err := documentOf(a)
 	y, bad := documentOf(b)

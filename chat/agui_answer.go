@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// say tells a message of the user. What a text cannot say, a snapshot does.
+// say writes a message of the user. Only a snapshot can have one that is not plain text.
 func (w *aguiWriter) say(id string, m agent.Message) {
 	w.heard[id] = true
 	said := aguiMessage{ID: id, Role: agent.User, Content: w.content(m.Parts)}
@@ -27,7 +27,7 @@ func (w *aguiWriter) say(id string, m agent.Message) {
 	w.tell(aguiEvent{Type: aguiTextEnd, MessageID: id})
 }
 
-// answerID is the id of the message of the answer that is told.
+// answerID is the id of the message of the current answer.
 func (w *aguiWriter) answerID() string {
 	if w.answers <= 1 {
 		return w.reply
@@ -35,7 +35,7 @@ func (w *aguiWriter) answerID() string {
 	return fmt.Sprintf("%s.%d", w.reply, w.answers)
 }
 
-// answer begins one.
+// answer begins an answer.
 func (w *aguiWriter) answer() {
 	w.close()
 	w.answers++
@@ -103,7 +103,7 @@ func (w *aguiWriter) closeThought() {
 	}
 }
 
-// spent counts what an answer cost.
+// spent adds the cost of an answer.
 func (w *aguiWriter) spent(e event) {
 	w.drop()
 	w.closeText()
@@ -124,7 +124,7 @@ func (w *aguiWriter) spent(e event) {
 	w.usage[e.model] = u
 }
 
-// used is what the answers of the run cost, by model.
+// used is the cost of the run's answers, by model.
 func (w *aguiWriter) used() (out []aguiUsage) {
 	for _, model := range w.models {
 		u := w.usage[model]

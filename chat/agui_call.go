@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// call tells that a call begins.
+// call begins a call, if it has not begun.
 func (w *aguiWriter) call(c agent.ToolCall) {
 	w.closeText()
 	w.closeThought()
@@ -49,7 +49,7 @@ func (w *aguiWriter) setArguments(id, text string) {
 	}
 }
 
-// called tells that a call is whole. If other arguments came piece by piece, the client is told anew.
+// called ends a call. If its arguments differ from the pieces before, the client needs a new snapshot.
 func (w *aguiWriter) called(c agent.ToolCall) {
 	came := w.pieces[c.ID]
 	whole := string(c.Arguments)
@@ -72,7 +72,8 @@ func (w *aguiWriter) closeCall(id string) {
 	}
 }
 
-// result tells what a call came to, once: what was told early is what is recorded, else the client is told anew.
+// result writes the result of a call, once. If the recorded one differs from an early one, the client needs a new
+// snapshot.
 func (w *aguiWriter) result(e event) {
 	id := cmp.Or(e.call.ID, e.said.Call)
 	if e.preliminary {
@@ -106,7 +107,7 @@ func (w *aguiWriter) result(e event) {
 		Metadata: m.Metadata})
 }
 
-// drop takes calls back that their answer does not have.
+// drop removes calls that began but are not in the whole answer.
 func (w *aguiWriter) drop() {
 	if len(w.partial) == 0 {
 		return
@@ -125,7 +126,7 @@ func (w *aguiWriter) drop() {
 	w.partial = nil
 }
 
-// progress tells what a call has come to so far. It is not kept: the result is.
+// progress writes an intermediate result of a call. Clients do not keep it.
 func (w *aguiWriter) progress(id string, content any) {
 	value, err := json.Marshal(struct {
 		ToolCallID string `json:"toolCallId"`

@@ -16,7 +16,7 @@ func (w *aguiWriter) add(m aguiMessage) {
 	}
 }
 
-// insert collects a result behind its call and the results that are there, as clients do.
+// insert collects a result behind its call and earlier results of it, as clients do.
 func (w *aguiWriter) insert(m aguiMessage) {
 	if !w.collect {
 		return
@@ -62,7 +62,7 @@ func (m *aguiMessage) append(text string) {
 	m.Content = before + text
 }
 
-// content is what parts say: a text if they are nothing else. What the model thought is not among it.
+// content is a text if all parts are text, or else a list of parts. Reasoning is left out.
 func (w *aguiWriter) content(parts []agent.Part) any {
 	var text strings.Builder
 	var out []aguiPart
@@ -100,7 +100,7 @@ func (w *aguiWriter) filePart(p agent.Part) aguiPart {
 	return out
 }
 
-// reasoningIDs are the messages of a snapshot that say what the model thought.
+// reasoningIDs are the ids of the reasoning messages of a snapshot.
 func reasoningIDs(messages []aguiMessage) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range messages {
@@ -111,8 +111,8 @@ func reasoningIDs(messages []aguiMessage) map[string]bool {
 	return out
 }
 
-// emptied are messages with which a client forgets what the model thought of answers that are dropped. A client keeps
-// its own of them when a snapshot has none at all.
+// emptied adds empty reasoning messages to a snapshot that has none, so that the client replaces those of dropped
+// answers. A client keeps its own reasoning messages when a snapshot has none at all.
 func emptied(messages []aguiMessage, had map[string]bool) []aguiMessage {
 	now := reasoningIDs(messages)
 	if len(now) > 0 {

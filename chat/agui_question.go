@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// ask tells people's question when the run ends.
+// ask collects a question, which is sent when the run ends.
 func (w *aguiWriter) ask(e event) {
 	if e.ask == nil {
 		return
@@ -26,8 +26,8 @@ func (w *aguiWriter) ask(e event) {
 	w.asked = append(slices.DeleteFunc(w.asked, func(a aguiInterrupt) bool { return a.ID == i.ID }), i)
 }
 
-// approvalSchema is what an answer to an approval looks like. With editedArgs, which are the whole arguments, people
-// may change them.
+// approvalSchema is the schema of an answer to an approval. With editedArgs, which are all arguments, people may change
+// them.
 func approvalSchema(q suspend.Question) map[string]any {
 	properties := map[string]any{"approved": map[string]any{"type": "boolean"},
 		"reason": map[string]any{"type": "string"}}
@@ -46,7 +46,7 @@ func approvalSchema(q suspend.Question) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": []string{"approved"}}
 }
 
-// choiceSchema is what an answer to any other question looks like.
+// choiceSchema is the schema of an answer to any other question.
 func choiceSchema(q suspend.Question) map[string]any {
 	var names []string
 	var labels []map[string]string

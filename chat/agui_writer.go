@@ -9,21 +9,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// aguiWriter says what happens in a conversation in the words of AG-UI. A message of the assistant is told as one
-// message for each answer, whose id is that of the whole, from the second on with its number, and beside it one for
-// what the model thought, one for each result, and one activity for each file and source.
+// aguiWriter makes events of AG-UI from the events of a conversation. A message of the assistant becomes one message
+// for each answer: the first has the id of the whole, and the others add their number. Reasoning and each result are
+// messages of their own, and each file and source is an activity.
 //
-// It is used in two ways: the messages of a snapshot are what a writer without a client has collected; to a client
-// only what is new is told, beginning behind a snapshot, whatever was open there.
+// A writer works in two modes. It collects the messages of a snapshot, or it writes events for a client that has the
+// snapshot.
 type aguiWriter struct {
 	link func(agent.Part) string // where the bytes of a file are
 	show func(category flowfabric.Category, text string) string
 
-	// Of the message of the assistant that is told.
+	// Of the current message of the assistant.
 	reply   string
 	answers int               // that have begun
 	things  int               // files, sources and data without an id
-	results map[string]string // what results of calls said, by the call's id
+	results map[string]string // contents of results, by the call's id
 	pieces  map[string]string // arguments that have come, of calls that are not whole
 	partial []string          // ids of calls of this answer that are not whole
 	carrier map[string]string // the id of the message that has a call
@@ -37,20 +37,20 @@ type aguiWriter struct {
 	think string
 	calls []string // ids of calls that are open, in their order
 	step  string
-	// again: what was told is not what is; whoever writes goes on behind a new snapshot
+	// again: earlier events are void, so the client needs a new snapshot
 	again bool
 
 	document json.RawMessage // the state that the client has; nil if that is not known
 	asked    []aguiInterrupt
-	asking   bool // the last of the questions was told
+	asking   bool // all questions of the wait are known
 	idle     bool
 	stopped  bool
 	over     bool // nothing follows
 	failed   bool // and the run has ended with an error
 	usage    map[string]agent.Usage
 	models   []string
-	heard    map[string]bool // messages of the user
-	has      map[string]bool // those that the client has, though the conversation has not heard them yet
+	heard    map[string]bool // messages of the user that the agent has got
+	has      map[string]bool // messages of the user that the client shows already
 }
 
 func newAGUIWriter(link func(agent.Part) string, show func(flowfabric.Category, string) string) *aguiWriter {
@@ -59,16 +59,16 @@ func newAGUIWriter(link func(agent.Part) string, show func(flowfabric.Category, 
 	return w
 }
 
-// begin is a message of the assistant.
+// begin begins a message of the assistant.
 func (w *aguiWriter) begin(id string) {
 	w.reply, w.answers, w.things = id, 0, 0
 	w.partial = nil
 	w.results, w.pieces, w.carrier = map[string]string{}, map[string]string{}, map[string]string{}
 }
 
-// snapshot begins anew with a conversation as it stands. It returns the messages that a client should have, and whether
-// has, what a client says that it has, is the beginning of them: then the rest of the snapshot is told, like what
-// follows it. Else the client must be given the messages.
+// snapshot starts again from the current conversation, and returns its messages. has says whether the client has
+// exactly some messages. If the client has the beginning of the snapshot, beginning is true, and the writer has the
+// rest of it as events. Otherwise the client needs the messages.
 func (w *aguiWriter) snapshot(s snapshot, has func([]aguiMessage) bool) (messages []aguiMessage, beginning bool) {
 	var events []event
 	end := event{kind: kindEnded, state: s.state}
@@ -111,15 +111,15 @@ func (w *aguiWriter) snapshot(s snapshot, has func([]aguiMessage) bool) (message
 	return messages, beginning
 }
 
-// goOn begins to tell what follows what was collected.
+// goOn switches from collecting to writing.
 func (w *aguiWriter) goOn() {
 	w.collect, w.live, w.messages, w.again = false, true, nil, false
 	w.out, w.text, w.think, w.calls, w.step = nil, "", "", nil, ""
 	w.usage, w.models, w.stopped, w.over, w.failed = map[string]agent.Usage{}, nil, false, false, false
 }
 
-// collected collects the messages of events. It returns behind how many of them, at most, a client has what there was,
-// -1 for none.
+// collected collects the messages of events. It returns the largest number of events after which the client has all
+// messages, or -1.
 func (w *aguiWriter) collected(events []event, has func([]aguiMessage) bool) (known int) {
 	w.collect, w.live, w.messages, w.asked, w.over = true, false, []aguiMessage{}, nil, false
 	w.begin("")
@@ -145,14 +145,14 @@ func (w *aguiWriter) tell(e aguiEvent) {
 	}
 }
 
-// taken are the events that are to be sent.
+// taken returns the events to send, and forgets them.
 func (w *aguiWriter) taken() []aguiEvent {
 	out := w.out
 	w.out = nil
 	return out
 }
 
-// write tells an event.
+// write takes over an event.
 func (w *aguiWriter) write(e event) {
 	switch e.kind {
 	case kindSaid:
@@ -209,8 +209,7 @@ func (w *aguiWriter) write(e event) {
 	}
 }
 
-// ended tells that the execution is over: a failure, or that somebody cancelled it. One that has completed has nothing
-// more to say.
+// ended writes the failure of an execution. If it completed or was cancelled, the end of the run is enough.
 func (w *aguiWriter) ended(e event) {
 	switch e.state {
 	case flowfabric.Completed, flowfabric.Cancelled, flowfabric.Skipped:
