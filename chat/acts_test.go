@@ -26,8 +26,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// A first message begins a conversation, a POST that comes again follows the answer, and a later one goes on with it,
-// whether the front end sends all of its history or the newest message.
+// A first message begins a conversation, a repeated POST follows the answer, and a later one continues it, whether the
+// front end sends its whole history or the newest message.
 func TestSubmit(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, nil)
 	for range 2 {
@@ -279,8 +279,8 @@ func approving(ran func(cents int)) agent.Config {
 	})}
 }
 
-// People answer a call in the history that the front end sends, or beside it, and may change its arguments. An answer
-// that comes again is none, another one is told who was first.
+// People answer a call in the history that the front end sends, or beside it, and may change its arguments. A repeated
+// answer changes nothing, and a different one is told who was first.
 func TestApprovals(t *testing.T) {
 	var mu sync.Mutex
 	var paid []int
@@ -447,7 +447,7 @@ func TestApprovalsOfTwoTabs(t *testing.T) {
 	}
 }
 
-// Who answers one of several questions does not wait until somebody has answered the others.
+// The answer to one of several questions does not wait for answers to the others.
 func TestOneOfSeveralAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(kindTalk, talking(approving(func(int) {}))))
@@ -482,8 +482,8 @@ func TestOneOfSeveralAnswers(t *testing.T) {
 	})
 }
 
-// A message brings a conversation back that has failed, expired, or ended because nobody wrote, also if two tabs do at
-// once; one that was cancelled has ended for good.
+// A message replays a conversation that has failed, expired, or ended because nobody wrote, also if two tabs send one
+// at once. A cancelled one has ended for good.
 func TestMessagesToWhatHasEnded(t *testing.T) {
 	var mu sync.Mutex
 	broken := true
@@ -529,8 +529,8 @@ func TestMessagesToWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A worker loses the execution in mid-word, as one that is killed does: the answer is made again, and readers who come
-// back see it whole.
+// A worker loses the execution during an answer, as one that is killed does: the answer is made again, and readers that
+// resume see it whole.
 func TestWorkerIsLost(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
@@ -555,7 +555,7 @@ func TestWorkerIsLost(t *testing.T) {
 	s.records("ann", "c", "user u1: tell me", "assistant : another one")
 }
 
-// A web server dies in mid-word: another one on the same store goes on. A browser that goes away stops nothing.
+// A web server dies during an answer: another one on the same store continues. A browser that closes stops nothing.
 func TestServerDies(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
@@ -609,7 +609,7 @@ func TestMessageOnTheWayToRest(t *testing.T) {
 	asking.Wait()
 }
 
-// A message that a rewind has dropped is heard when the front end sends it again.
+// The agent gets a message again that a rewind has dropped, when the front end repeats it.
 func TestDroppedMessageComesAgain(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, nil)
 	s.tell("ann", "c", "u1", "one")
@@ -626,8 +626,8 @@ func TestDroppedMessageComesAgain(t *testing.T) {
 	s.records("ann", "c", "user u1: one", "assistant : 1: one", "user u2: two", "assistant : 2: two")
 }
 
-// What failed before its answer was recorded is made again when somebody asks for another answer, or edits a message:
-// also one that was sent and never heard.
+// An answer that failed before it was recorded is made again by a request to regenerate it, or by an edit of its
+// message, also of a message that the agent never got.
 func TestAgainBehindAFailure(t *testing.T) {
 	down := make(chan bool, 1)
 	down <- true

@@ -362,7 +362,7 @@ func (s *stage) now(who, chat string) snapshot {
 	return room.snapshot()
 }
 
-// waiting is how many messages of a conversation nobody has heard.
+// waiting counts the messages that the agent of a conversation has not got yet.
 func (s *stage) waiting(who, chat string) int {
 	s.Helper()
 	m, err := s.client.Execution(s.id(who, chat)).Messages(s.Context(), 0)

@@ -12,7 +12,7 @@ import (
 type place struct {
 	answerTo string          // id of a message of the user: where its answer begins, as soon as it does
 	behind   stream.Position // that of an event of a message: behind it; if it is not known, as if it were ""
-	// now begins behind everything that was told before the call, in the message that is told last.
+	// now begins behind all events so far, in the last message.
 	now bool
 	// attempt is the least one that must have been heard of, for what follows a rewind: client.Rewound.Attempt.
 	attempt uint32
@@ -52,13 +52,13 @@ func (m *room) follow(at place) *follower {
 	return f
 }
 
-// follower reads what is told, from its place on: a slow one holds up nobody. It is for one goroutine.
+// follower reads events from its place on. A slow one does not delay others. It is for one goroutine.
 type follower struct {
 	room  *room
 	at    place
 	tape  *tape // nil: the place is waited for
-	found bool  // it goes on behind an event
-	// unheard says that the execution has ended before it heard the message whose answer is waited for.
+	found bool  // it continues behind an event
+	// unheard says that the execution ended before it got the message whose answer is expected.
 	unheard bool
 	read    int
 }

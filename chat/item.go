@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// item is a thing that was heard and still counts: what a conversation is made of, and can be made of again.
+// item is an event of the tail that counts. A conversation is made from its items, and can be made from them again.
 type item struct {
 	what     what
 	at       stream.Position
@@ -24,7 +24,7 @@ type item struct {
 	end   stream.TailEvent
 }
 
-// what says which thing an item is.
+// what is the type of an item.
 type what uint8
 
 const (

@@ -53,8 +53,8 @@ func TestFrontEnds(t *testing.T) {
 	}
 }
 
-// booth is where front ends are tried: a store, two handlers as if in two processes, and a worker process whose model
-// does what the user says.
+// booth is the environment of the Node suites: a store, two handlers as if in two processes, and a worker process whose
+// model does what the user says.
 type booth struct {
 	t       testing.TB
 	store   string

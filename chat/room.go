@@ -62,13 +62,13 @@ func (m *room) run(ctx context.Context) {
 	m.stir()
 }
 
-// stir wakes all who wait for a change. The caller holds mu.
+// stir wakes all that wait for a change. The caller holds mu.
 func (m *room) stir() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// tail reads what is stored, and goes on with what comes.
+// tail reads the stored events, and then follows new ones.
 func (m *room) tail(ctx context.Context) error {
 	if err := m.catchUp(ctx); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (m *room) tail(ctx context.Context) error {
 		if o.state != nil && !m.fold.lost {
 			state, ok := m.fold.summary(e.Attempt, *o.state)
 			if t := m.fold.teller; state.kind != 0 && t.open == "" {
-				t.held = append(t.held, state) // for who reads the next message of the assistant
+				t.held = append(t.held, state) // for readers of the next message of the assistant
 			} else if state.kind != 0 {
 				o.told = []event{state}
 			}
@@ -129,7 +129,7 @@ func (m *room) catchUp(ctx context.Context) error {
 	}
 }
 
-// heed does what follows from an event of the tail.
+// heed applies the outcome of an event of the tail.
 func (m *room) heed(ctx context.Context, o outcome) error {
 	cfg := m.rooms.cfg
 	if o.relink {

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// linger is how long a room stays open when the last one has left.
+// linger is how long a room stays open after its last user has left.
 const linger = 20 * time.Second
 
 // roomsConfig is what rooms need of a handler.
@@ -24,13 +24,13 @@ type roomsConfig struct {
 	transcript agent.TranscriptOptions
 }
 
-// begin is what the current link of an execution began with: the messages of its input, and how often it had continued.
+// begin has the messages in the input of the current link of an execution, and how often it had continued.
 type begin struct {
 	messages  []agent.Message
 	continues int
 }
 
-// rooms are the conversations that are followed in this process: one tail each, however many follow.
+// rooms are the conversations that this process follows: one tail each, for all readers.
 type rooms struct {
 	cfg   roomsConfig
 	ctx   context.Context
@@ -110,7 +110,7 @@ func (r *rooms) take(id flowfabric.ExecutionID) (*room, error) {
 	return m, nil
 }
 
-// leave lets a room close, a while after the last one has left.
+// leave closes a room a while after its last user has left.
 func (m *room) leave() {
 	r := m.rooms
 	r.mu.Lock()
@@ -132,7 +132,7 @@ func (m *room) leave() {
 	})
 }
 
-// close ends a room that nobody is in. The caller holds rooms.mu.
+// close ends an empty room. The caller holds rooms.mu.
 func (m *room) close() {
 	m.end()
 	if m.rooms.all[m.id] == m {
@@ -140,7 +140,7 @@ func (m *room) close() {
 	}
 }
 
-// stopTimer has a room stay open. The caller holds rooms.mu.
+// stopTimer keeps a room open. The caller holds rooms.mu.
 func (m *room) stopTimer() {
 	if m.timer != nil {
 		m.timer.Stop()

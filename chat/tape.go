@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// tape has what is told of one message.
+// tape has the events of one message.
 type tape struct {
 	id   string
 	role agent.Role // "" of what belongs to no message
@@ -16,7 +16,7 @@ type tape struct {
 	next *tape // behind a tape that is done
 }
 
-// told is an event with what it was written as, which all readers share.
+// told is an event with its encodings, which all readers share.
 type told struct {
 	event
 	mu    sync.Mutex
@@ -28,8 +28,8 @@ type written struct {
 	text []byte
 }
 
-// text is the event in a form, as write makes it, which must depend on the event and the form alone. The first reader
-// who asks has it made; nobody may change it.
+// text is the encoding of the event in a form. It must depend on the event and the form alone. The first reader that
+// needs it calls write; no reader may change it.
 func (t *told) text(form string, write func(event) []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +43,7 @@ func (t *told) text(form string, write func(event) []byte) []byte {
 	return text
 }
 
-// put tells events. If from is not "", what was told of that message and behind it is void before.
+// put adds events. If from is not "", it first drops the events of that message and all behind it.
 func (m *room) put(events []event, from string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *room) last() *tape {
 	return m.tapes[len(m.tapes)-1]
 }
 
-// open begins the tape of a message, and makes the one before it short.
+// open begins the tape of a message, and compacts the one before it.
 func (m *room) open(e event) {
 	next := &tape{id: e.message}
 	switch e.kind {
@@ -113,7 +113,7 @@ func (m *room) open(e event) {
 	}
 }
 
-// drop takes a message and all behind it back.
+// drop makes the events of a message and all behind it void.
 func (m *room) drop(from string) {
 	last := m.last()
 	last.told = append(last.told, &told{event: event{kind: kindDropped, at: m.fold.at, last: true, message: from}})
@@ -128,7 +128,7 @@ func (m *room) drop(from string) {
 	}
 }
 
-// events are all that was told and stands.
+// events are all events that are not void.
 func (m *room) events() (all []event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +163,7 @@ func (m *room) snapshot() snapshot {
 	return s
 }
 
-// standing leaves out calls that were never whole: no record has them.
+// standing leaves out calls that were never complete: no record has them.
 func standing(events []event) []event {
 	type id struct {
 		step int

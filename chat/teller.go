@@ -12,16 +12,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// teller makes events of items, one after the other.
+// teller makes events from items, one after the other.
 type teller struct {
 	events []event // not taken yet
 
 	users   int    // messages of the user so far
 	user    string // id of the last one
-	open    string // the message of the assistant that is told, "" for none
+	open    string // the current message of the assistant, "" for none
 	steps   int    // answers that are whole
 	answers bool   // an answer is being told
-	part    string // that is told
+	part    string // the current part
 	thinks  bool   // it is what the model thinks
 	parts   int    // of the message
 	text    strings.Builder
@@ -36,9 +36,9 @@ type teller struct {
 	model   string
 	doing   doing
 	state   flowfabric.PublicState
-	// elsewhere says that what is told is of another link, or was there before the agent ran.
+	// elsewhere says that the items are of another link, or older than the agent's run.
 	elsewhere bool
-	deaf      bool // pieces belong to an answer whose beginning is gone
+	headless  bool // pieces belong to an answer whose beginning is missing
 }
 
 // take are the events since it was called last.
@@ -53,7 +53,7 @@ func (t *teller) tell(at stream.Position, e event) {
 	t.events = append(t.events, e)
 }
 
-// add tells an item. The last event of it is marked.
+// add makes the events of an item, and marks the last one.
 func (t *teller) add(i item) {
 	before := len(t.events)
 	defer func() {
@@ -83,7 +83,7 @@ func (t *teller) add(i item) {
 	}
 }
 
-// begin begins a message of the assistant, if none is told.
+// begin begins a message of the assistant, if none is open.
 func (t *teller) begin(at stream.Position) {
 	t.doing = doingAnswer
 	if t.open != "" {
@@ -97,7 +97,7 @@ func (t *teller) begin(at stream.Position) {
 	t.held = nil
 }
 
-// step begins an answer, if none is told.
+// step begins an answer, if none is open.
 func (t *teller) step(at stream.Position) {
 	t.begin(at)
 	if t.answers {
@@ -110,7 +110,7 @@ func (t *teller) step(at stream.Position) {
 	t.tell(at, event{kind: kindStep, step: t.step0()})
 }
 
-// piece tells a piece of a text or of what the model thinks.
+// piece adds a piece of a text or of reasoning.
 func (t *teller) piece(at stream.Position, thinks bool, text string) {
 	if text == "" {
 		return
@@ -139,14 +139,14 @@ func (t *teller) closePart(at stream.Position) {
 	}
 }
 
-// close ends what is being told of an answer.
+// close ends the current answer.
 func (t *teller) close(at stream.Position) {
 	t.closePart(at)
 	t.settle(at)
 	t.answers = false
 }
 
-// message tells a message of a conversation. An answer that came before is told as if it had cost nothing.
+// message adds a message of a conversation. An answer from before the link has no known cost.
 func (t *teller) message(at stream.Position, m agent.Message, before bool) {
 	switch m.Role {
 	case agent.User:
@@ -161,7 +161,7 @@ func (t *teller) message(at stream.Position, m agent.Message, before bool) {
 	}
 }
 
-// saidBy tells a message of the user, or what a limit or a form says in their place.
+// saidBy adds a message of the user, or a notice of a limit or a form.
 func (t *teller) saidBy(at stream.Position, m agent.Message) {
 	switch {
 	case strings.HasPrefix(m.From, limits.FromLimit):
@@ -180,14 +180,14 @@ func (t *teller) saidBy(at stream.Position, m agent.Message) {
 	if t.user == "" {
 		t.user = "p" + strconv.Itoa(t.users)
 	}
-	t.open, t.doing, t.deaf = "", doingAnswer, false
+	t.open, t.doing, t.headless = "", doingAnswer, false
 	t.events = append(t.events, event{kind: kindSaid, at: at, message: t.user, said: m})
 }
 
-// whole tells a whole answer: what its pieces have not told yet.
+// whole adds a complete answer: the parts that its pieces lack.
 func (t *teller) whole(at stream.Position, m agent.Message) {
 	t.step(at)
-	t.deaf = false
+	t.headless = false
 	told, thought := t.text.String(), t.thought.String()
 	for _, p := range m.Parts {
 		switch p.Type {
@@ -219,7 +219,7 @@ func (t *teller) whole(at stream.Position, m agent.Message) {
 	})
 }
 
-// unsaid is what of a text was not told yet. What was told and is another text is left: the text was cut for its frame.
+// unsaid is the part of a text that its pieces lack. Pieces with another text are left: the text was cut for its frame.
 func unsaid(told *string, text string) string {
 	if rest, ok := strings.CutPrefix(*told, text); ok {
 		*told = rest
@@ -233,7 +233,7 @@ func unsaid(told *string, text string) string {
 	return ""
 }
 
-// step0 is the number of the answer that is told, or was told last; 0 if it is of another link.
+// step0 is the number of the current or last answer; 0 if it is of another link.
 func (t *teller) step0() int {
 	switch {
 	case t.elsewhere:
@@ -252,7 +252,7 @@ type cost struct {
 	Stop  agent.StopReason `json:"stop"`
 }
 
-// settle says that an answer is whole, if that was not said, and what is known of it without its cost.
+// settle ends an answer whose cost is not known.
 func (t *teller) settle(at stream.Position) {
 	if !t.unpaid {
 		return
@@ -293,7 +293,7 @@ func plus(a, b agent.Usage) agent.Usage {
 		Estimated: a.Estimated + b.Estimated}
 }
 
-// notice tells something that is good to know, in the message of the assistant that it is about.
+// notice adds a notice to the message of the assistant that it is about.
 func (t *teller) notice(at stream.Position, e event) {
 	e.kind = kindNotice
 	if t.open == "" {
@@ -303,7 +303,7 @@ func (t *teller) notice(at stream.Position, e event) {
 	t.tell(at, e)
 }
 
-// ended tells how the execution ended.
+// ended adds the end of the execution.
 func (t *teller) ended(i item) {
 	t.goesOn(i.at)
 	t.close(i.at)

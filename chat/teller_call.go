@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// call is a call of the message that is told.
+// call is a call of the current message.
 type call struct {
 	agent.ToolCall
 	step, number int
@@ -21,7 +21,7 @@ type call struct {
 // brokenOff is the result of a call that was never whole.
 const brokenOff = "the call was not made: the answer was broken off"
 
-// calling begins a call, unless it is told already.
+// calling begins a call, unless it has begun.
 func (t *teller) calling(at stream.Position, id, name string) *call {
 	for _, c := range t.calls {
 		if c.ID == id && c.step == t.step0() {
@@ -44,7 +44,7 @@ func (t *teller) called(id string) *call {
 	return nil
 }
 
-// result tells what came of a call, unless that was told.
+// result adds the result of a call, once.
 func (t *teller) result(at stream.Position, m agent.Message) {
 	c := t.called(m.Call)
 	if c == nil {
@@ -69,7 +69,7 @@ func (t *teller) result(at stream.Position, m agent.Message) {
 // childOf is the number of the call in the name of a child, maybe with the take behind it.
 var childOf = regexp.MustCompile(` (\d+)\.(\d+)(?: t\d+)?$`)
 
-// child tells what a sub-agent has answered, as what its call has come to so far.
+// child adds the answer of a sub-agent, as an intermediate result of its call.
 func (t *teller) child(i item) {
 	found := childOf.FindStringSubmatch(i.name)
 	if found == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// frame tells a frame.
+// frame makes the events of a frame.
 func (t *teller) frame(i item) {
 	switch i.typ {
 	case agent.FrameMessage:
@@ -16,7 +16,7 @@ func (t *teller) frame(i item) {
 			t.message(i.at, m, false)
 		}
 	case agent.FrameToken, agent.FrameReasoning:
-		if !t.deaf {
+		if !t.headless {
 			t.piece(i.at, i.typ == agent.FrameReasoning, string(i.payload))
 		}
 	case agent.FrameCall, agent.FrameArguments:
@@ -46,9 +46,9 @@ func (t *teller) frame(i item) {
 	}
 }
 
-// callFrame tells a call as it comes.
+// callFrame adds a piece of a call.
 func (t *teller) callFrame(i item) {
-	if t.deaf {
+	if t.headless {
 		return
 	}
 	if i.typ == agent.FrameArguments {
@@ -65,7 +65,7 @@ func (t *teller) callFrame(i item) {
 	}
 }
 
-// application tells a frame of the application that is meant for people.
+// application adds a frame of the application that is for people.
 func (t *teller) application(i item) {
 	e := event{kind: kindData, name: strings.TrimPrefix(i.typ, dataPrefix), id: i.correlation, preliminary: i.fleeting,
 		value: jsonOf(i.payload)}

@@ -26,7 +26,7 @@ func (t *teller) asked(key string) *call {
 	return nil
 }
 
-// waits tells what the execution waits for, if that is people.
+// waits adds the questions that the execution waits for, if there are any.
 func (t *teller) waits(at stream.Position, r *suspend.Record) {
 	if r.Mailbox() != "" {
 		t.idle(at)
@@ -59,7 +59,7 @@ func (t *teller) waits(at stream.Position, r *suspend.Record) {
 	}
 }
 
-// idle tells that it is the user's turn.
+// idle says that it is the user's turn.
 func (t *teller) idle(at stream.Position) {
 	t.goesOn(at)
 	t.close(at)
@@ -67,7 +67,7 @@ func (t *teller) idle(at stream.Position) {
 	t.tell(at, event{kind: kindIdle, stop: t.stop, total: t.total, model: t.model})
 }
 
-// goesOn tells that nobody is asked any more.
+// goesOn ends all open questions.
 func (t *teller) goesOn(at stream.Position) {
 	for _, a := range t.asks {
 		t.over(at, a)
