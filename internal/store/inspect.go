@@ -18,8 +18,8 @@ const (
 	shownText   = 200 // of a command
 )
 
-// Inspect writes what is around an offset of a file of a store: the records before it, the one that it is in, and, if
-// that is damaged, its first bytes and where the next whole record begins. path may be a folder: then it says which of its
+// Inspect writes what is around an offset of a file of a store: the records before it and the one at it. If that is
+// damaged, it shows its first bytes and where the next whole record begins. If path is a folder, it says which of its
 // files are whole.
 func Inspect(w io.Writer, path string, offset int64) error {
 	info, err := os.Stat(path)
