@@ -57,9 +57,9 @@ func (a *app) location() (string, error) {
 	case url == "":
 		return "", usage(
 			"no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
-	case strings.HasPrefix(url, "embedded://"):
+	case strings.HasPrefix(url, "embedded:"):
 		return "", usage(
-			"embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
+			"embedded: is a server inside another program, which nobody else can reach; 'flowfabric dev' and 'flowfabric serve' take --data DIR and open a port")
 	}
 	return url, nil
 }

@@ -22,7 +22,7 @@ func Kept(dir, configured string) (string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if configured == "" {
-			configured = fresh()
+			configured = Fresh()
 		}
 		if _, err := Parse(configured); err != nil {
 			return "", err
@@ -45,8 +45,8 @@ func Kept(dir, configured string) (string, error) {
 	return keys, nil
 }
 
-// fresh is a key that nobody else has.
-func fresh() string {
+// Fresh is a key that nobody else has, as text for [Parse].
+func Fresh() string {
 	var kid [4]byte
 	var secret [minSecret]byte
 	_, _ = rand.Read(kid[:]) // never fails
