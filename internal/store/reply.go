@@ -8,6 +8,10 @@ var (
 	errNotInteger = functions.Error("ERR value is not an integer or out of range")
 	errNotFloat   = functions.Error("ERR value is not a valid float")
 	errSyntax     = functions.Error("ERR syntax error")
+	errCursor     = functions.Error("ERR invalid cursor")
+	errNoKey      = functions.Error("ERR no such key")
+
+	errNotPositive = functions.Error("ERR value is out of range, must be positive")
 )
 
 var (
@@ -30,10 +34,24 @@ func text(s string) reply { return reply{Kind: functions.KindBulk, Text: s} }
 
 func list(items []reply) reply { return reply{Kind: functions.KindList, List: items} }
 
-func texts(all []string) reply {
-	items := make([]reply, len(all))
-	for i, s := range all {
-		items[i] = text(s)
+// mostScratch bounds the list that is kept for the next reply.
+const mostScratch = 4096
+
+// items is an empty list for the reply of this command. It is used again by the next command that answers with one.
+func (c *call) items(size int) []reply {
+	switch s := c.s; {
+	case size > mostScratch:
+		return make([]reply, 0, size)
+	case size > cap(s.scratch):
+		s.scratch = make([]reply, 0, max(size, 128))
+	}
+	return c.s.scratch[:0]
+}
+
+func (c *call) texts(all []string) reply {
+	items := c.items(len(all))
+	for _, s := range all {
+		items = append(items, text(s))
 	}
 	return list(items)
 }

@@ -21,6 +21,9 @@ type Store struct {
 	log      *log // nil: in memory only
 	snapshot *snapshot
 	position int64 // of the last record in the log
+
+	scratch []reply // see call.items
+	buffer  []byte  // in which a packed value is built
 }
 
 // New makes a store in memory. clock tells the time that keys expire by; nil is the clock of the machine.
