@@ -1,5 +1,5 @@
 // Package functions runs libraries of Lua functions as Valkey and Redis do (FUNCTION LOAD, FCALL), on a store behind
-// the interface [Store]. The embedded server puts miniredis there.
+// the interface [Store]. The embedded server puts internal/store there.
 //
 //	Load ─▶ compile, once a process ─▶ a Lua state of the library ─▶ top level runs: register_function
 //	Call ─▶ the function, in that state ─▶ redis.call ─▶ Store.Do ─▶ Reply ─▶ Lua value
@@ -10,6 +10,9 @@
 //   - Globals and the tables of the standard library are read-only. What does not exist cannot be read either.
 //   - A call that raises leaves nothing on the stack of the state. Writes that it made stay.
 //   - A function with the flag no-writes cannot write.
+//
+// [Interpreter.Eval] runs a script, which tests of this repository send to whatever server they are given. All scripts
+// share a state of their own.
 //
 // The environment of a library is the portable subset that ours use; [Environment] lists it. Where gopher-lua differs
 // from Lua 5.1 in these functions (formats, text to number), this package has its own (strings.go). Two differences
@@ -41,6 +44,7 @@ type Interpreter struct {
 	store     Store
 	libraries map[string]*library
 	functions map[string]*function
+	scripts   scripts
 }
 
 // Library says what a library holds.
@@ -83,7 +87,7 @@ func (in *Interpreter) Load(c *Compiled, replace bool) error {
 	if old != nil && !replace {
 		return fmt.Errorf("ERR Library '%s' already exists", c.name)
 	}
-	s := newState(in.store)
+	s := newState(in.store, chunk, Environment)
 	if err := s.load(c.proto); err != nil {
 		return fmt.Errorf("ERR Error registering functions: %s", firstLine(err))
 	}
@@ -131,6 +135,11 @@ func (in *Interpreter) Libraries() []Library {
 
 // Known reports whether there is a function of that name.
 func (in *Interpreter) Known(name string) bool { return in.functions[name] != nil }
+
+// Writes reports whether a function may write: it lacks the flag no-writes.
+func (in *Interpreter) Writes(name string) bool {
+	return in.functions[name] != nil && !in.functions[name].readonly
+}
 
 // Call runs a function. With readonly only one with the flag no-writes is run. An unknown function and one that
 // raises answer an error with the words of Redis.

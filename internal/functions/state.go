@@ -23,9 +23,11 @@ const (
 	callDepth  = 200 // as in Lua 5.1
 )
 
-// state is the Lua state of one library.
+// state is the Lua state of one library, or of the scripts.
 type state struct {
 	l          *lua.LState
+	globals    *lua.LTable
+	chunk      string // what the code is called in errors
 	store      Store
 	registered []*function
 	loading    bool
@@ -41,6 +43,13 @@ var Environment = map[string][]string{
 	"tonumber": nil, "unpack": nil, "pairs": nil,
 }
 
+// scriptEnvironment is what scripts find besides, which those of tests use.
+var scriptEnvironment = map[string][]string{
+	"redis":  {"call", "pcall", "sha1hex"},
+	"table":  {"concat", "sort", "insert", "remove"},
+	"ipairs": nil, "next": nil, "type": nil, "tostring": nil, "select": nil, "error": nil, "pcall": nil,
+}
+
 // standard are the functions of gopher-lua's libraries, by name: those of tables as "string.find". Opening the
 // libraries in each state would take as long as all the rest of making one.
 var standard = sync.OnceValue(func() map[string]*lua.LFunction {
@@ -50,37 +59,43 @@ var standard = sync.OnceValue(func() map[string]*lua.LFunction {
 		l.Call(0, 0)
 	}
 	found := map[string]*lua.LFunction{}
-	for global, fields := range Environment {
-		value := l.GetGlobal(global)
-		found[global], _ = value.(*lua.LFunction)
-		for _, name := range fields {
-			if value != lua.LNil {
-				found[global+"."+name], _ = l.GetField(value, name).(*lua.LFunction)
+	for _, environment := range []map[string][]string{Environment, scriptEnvironment} {
+		for global, fields := range environment {
+			value := l.GetGlobal(global)
+			found[global], _ = value.(*lua.LFunction)
+			for _, name := range fields {
+				if value != lua.LNil {
+					found[global+"."+name], _ = l.GetField(value, name).(*lua.LFunction)
+				}
 			}
 		}
 	}
 	return found
 })
 
-func newState(store Store) *state {
-	s := &state{store: store, l: lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: callDepth,
+// newState makes a state with an environment, of which a later part takes the place of an earlier one.
+func newState(store Store, chunk string, environment ...map[string][]string) *state {
+	s := &state{store: store, chunk: chunk, l: lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: callDepth,
 		RegistrySize: stackFirst, RegistryMaxSize: stackMost, RegistryGrowStep: stackStep})}
 	own := map[string]lua.LGFunction{"tonumber": toNumber,
 		"string.format": format(standard()["string.format"].GFunction),
 		"redis.call":    s.call, "redis.pcall": s.protectedCall, "redis.sha1hex": sha1hex,
 		"redis.register_function": s.register}
 	all := s.l.CreateTable(0, len(Environment))
-	for global, fields := range Environment {
-		if fields == nil {
-			all.RawSetString(global, s.provided(own, global))
-			continue
+	for _, part := range environment {
+		for global, fields := range part {
+			if fields == nil {
+				all.RawSetString(global, s.provided(own, global))
+				continue
+			}
+			table := s.l.CreateTable(0, len(fields))
+			for _, name := range fields {
+				table.RawSetString(name, s.provided(own, global+"."+name))
+			}
+			all.RawSetString(global, s.readonly(table))
 		}
-		table := s.l.CreateTable(0, len(fields))
-		for _, name := range fields {
-			table.RawSetString(name, s.provided(own, global+"."+name))
-		}
-		all.RawSetString(global, s.readonly(table))
 	}
+	s.globals = all
 	// What a text is indexed with, as in text:sub(1, 2), is looked up in the same read-only table.
 	texts := s.l.CreateTable(0, 1)
 	texts.RawSetString("__index", all.RawGetString("string"))
@@ -135,7 +150,7 @@ func (s *state) load(proto *lua.FunctionProto) error {
 	if err == nil {
 		return nil
 	}
-	text, _ := raised(err)
+	text, _ := s.raised(err)
 	return errors.New(text)
 }
 
@@ -148,7 +163,7 @@ func (s *state) run(f *function, keys, args []string) (r Reply, broken bool) {
 	l.Push(s.texts(keys))
 	l.Push(s.texts(args))
 	if err := l.PCall(2, 1, nil); err != nil {
-		text, at := raised(err)
+		text, at := s.raised(err)
 		var api *lua.ApiError
 		return Error(fmt.Sprintf("%s script: %s, on @%s.", text, f.Name, at)),
 			!errors.As(err, &api) || api.Type == lua.ApiErrorPanic
@@ -166,18 +181,18 @@ func (s *state) texts(all []string) *lua.LTable {
 	return t
 }
 
-var position = regexp.MustCompile(`^` + chunk + `:\d+`)
+var position = regexp.MustCompile(`^(` + chunk + `|` + scriptChunk + `):\d+`)
 
 // raised is the text of what a function raised, which begins with a code, and where it did.
-func raised(err error) (text, at string) {
-	at = chunk + ":0"
+func (s *state) raised(err error) (text, at string) {
+	at = s.chunk + ":0"
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
 		return "ERR " + err.Error(), at
 	}
 	if t, ok := api.Object.(*lua.LTable); ok {
 		if line, ok := t.RawGetString("line").(lua.LString); ok {
-			at = chunk + ":" + string(line)
+			at = s.chunk + ":" + string(line)
 		}
 		if text, ok := t.RawGetString("err").(lua.LString); ok {
 			return string(text), at
@@ -197,8 +212,8 @@ func (s *state) call(l *lua.LState) int {
 	v := s.value(&r)
 	if r.Kind == KindError {
 		t := v.(*lua.LTable)
-		t.RawSetString("source", lua.LString("@"+chunk))
-		t.RawSetString("line", lua.LString(strings.Trim(strings.TrimPrefix(l.Where(1), chunk), ":")))
+		t.RawSetString("source", lua.LString("@"+s.chunk))
+		t.RawSetString("line", lua.LString(strings.Trim(strings.TrimPrefix(l.Where(1), s.chunk), ":")))
 		l.Error(t, 1)
 	}
 	l.Push(v)
@@ -246,9 +261,13 @@ func argument(n float64) string {
 }
 
 func sha1hex(l *lua.LState) int {
-	sum := sha1.Sum([]byte(l.CheckString(1)))
-	l.Push(lua.LString(hex.EncodeToString(sum[:])))
+	l.Push(lua.LString(digest(l.CheckString(1))))
 	return 1
+}
+
+func digest(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // register is redis.register_function, with a name and a function or with a table of names.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,7 @@ const (
 	mostBytes     = 512 << 20 // of one argument
 	mostLine      = 64 << 10
 	readBuffer    = 16 << 10
+	mostScratch   = 1 << 20 // what a reader keeps between commands
 )
 
 // ErrProtocol is what no client sends.
@@ -40,12 +43,24 @@ var ErrProtocol = errors.New("Protocol error") //nolint:staticcheck // the words
 
 // Reader reads commands from a connection or a file.
 type Reader struct {
-	r      *bufio.Reader
-	offset int64
+	r                    *bufio.Reader
+	offset               int64
+	mostArguments, bytes int
+
+	// The short arguments of a command become one text, which they are cut from: one allocation a command.
+	text []byte
+	ends []int // of each argument in text; -1: it is long and has a text of its own
 }
 
 // NewReader makes a reader.
-func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, readBuffer)} }
+func NewReader(r io.Reader) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, readBuffer), mostArguments: mostArguments, bytes: mostBytes}
+}
+
+// Limit bounds the arguments of a command and the bytes of each. 0 is what a server has by default.
+func (r *Reader) Limit(arguments, bytes int) {
+	r.mostArguments, r.bytes = cmp.Or(arguments, mostArguments), cmp.Or(bytes, mostBytes)
+}
 
 // Offset is how many bytes have been read.
 func (r *Reader) Offset() int64 { return r.offset }
@@ -62,66 +77,83 @@ func (r *Reader) Command(args []string) ([]string, error) {
 	if err != nil {
 		return args, err
 	}
-	if !strings.HasPrefix(line, "*") {
-		return append(args, strings.Fields(line)...), nil
+	if len(line) == 0 || line[0] != '*' {
+		return append(args, strings.Fields(string(line))...), nil
 	}
-	n, err := length(line, mostArguments, "multibulk")
+	n, err := length(line, r.mostArguments, "multibulk")
 	if err != nil {
 		return args, err
 	}
+	r.text, r.ends = r.text[:0], r.ends[:0]
 	for range n {
-		arg, err := r.bulk()
+		long, err := r.bulk()
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return args, err
+			return args, r.unexpected(err)
 		}
-		args = append(args, arg)
+		args = append(args, long)
+	}
+	all, begin := string(r.text), 0
+	for i, end := range r.ends {
+		if end >= 0 {
+			args[i], begin = all[begin:end], end
+		}
+	}
+	if cap(r.text) > mostScratch || cap(r.ends) > mostScratch/8 {
+		r.text, r.ends = nil, nil
 	}
 	return args, nil
 }
 
-func (r *Reader) bulk() (string, error) {
+// bulk reads an argument. A long one is the answer, a short one is added to text.
+func (r *Reader) bulk() (long string, err error) {
 	line, err := r.line()
 	if err != nil {
 		return "", err
 	}
-	if !strings.HasPrefix(line, "$") {
+	if len(line) == 0 || line[0] != '$' {
 		return "", fmt.Errorf("%w: expected '$', got '%.1s'", ErrProtocol, line)
 	}
-	n, err := length(line, mostBytes, "bulk")
+	n, err := length(line, r.bytes, "bulk")
 	if err != nil {
 		return "", err
 	}
-	return r.text(n)
+	if n+2 > readBuffer {
+		r.ends = append(r.ends, -1)
+		return r.long(n)
+	}
+	all, err := r.r.Peek(n + 2)
+	if err != nil {
+		return "", err
+	}
+	if err := ends(all); err != nil {
+		return "", err
+	}
+	r.text = append(r.text, all[:n]...)
+	r.ends = append(r.ends, len(r.text))
+	_, _ = r.r.Discard(n + 2)
+	r.offset += int64(n + 2)
+	return "", nil
 }
 
-// text reads n bytes and the end of the line behind them.
-func (r *Reader) text(n int) (string, error) {
-	var all []byte
-	if n+2 <= readBuffer {
-		peeked, err := r.r.Peek(n + 2)
-		if err != nil {
-			return "", r.unexpected(err)
+// long reads n bytes and the end of the line behind them. What is not sent takes no memory.
+func (r *Reader) long(n int) (string, error) {
+	all := make([]byte, 0, min(n+2, 1<<20))
+	for len(all) < n+2 {
+		part := min(n+2-len(all), max(len(all), 1<<20))
+		all = append(all, make([]byte, part)...)
+		if _, err := io.ReadFull(r.r, all[len(all)-part:]); err != nil {
+			return "", err
 		}
-		all = peeked
-		defer func() { _, _ = r.r.Discard(n + 2) }()
-	} else {
-		all = make([]byte, 0, min(n+2, 1<<20))
-		for len(all) < n+2 { // what is not sent takes no memory
-			part := min(n+2-len(all), max(len(all), 1<<20))
-			all = append(all, make([]byte, part)...)
-			if _, err := io.ReadFull(r.r, all[len(all)-part:]); err != nil {
-				return "", r.unexpected(err)
-			}
-		}
-	}
-	if string(all[n:]) != "\r\n" {
-		return "", fmt.Errorf("%w: a text of %d bytes does not end there", ErrProtocol, n)
 	}
 	r.offset += int64(n + 2)
-	return string(all[:n]), nil
+	return string(all[:n]), ends(all)
+}
+
+func ends(all []byte) error {
+	if !bytes.HasSuffix(all, []byte("\r\n")) {
+		return fmt.Errorf("%w: a text of %d bytes does not end there", ErrProtocol, len(all)-len("\r\n"))
+	}
+	return nil
 }
 
 func (r *Reader) unexpected(err error) error {
@@ -131,8 +163,8 @@ func (r *Reader) unexpected(err error) error {
 	return err
 }
 
-// line reads up to the end of a line, which is not part of the answer.
-func (r *Reader) line() (string, error) {
+// line reads up to the end of a line, which is not part of the answer. It is valid until the next read.
+func (r *Reader) line() ([]byte, error) {
 	var long []byte
 	for {
 		part, err := r.r.ReadSlice('\n')
@@ -142,22 +174,30 @@ func (r *Reader) line() (string, error) {
 			long = append(long, part...)
 			continue
 		case errors.Is(err, bufio.ErrBufferFull):
-			return "", fmt.Errorf("%w: too big inline request", ErrProtocol)
+			return nil, fmt.Errorf("%w: too big inline request", ErrProtocol)
 		case err != nil && len(long)+len(part) > 0:
-			return "", r.unexpected(err)
+			return nil, r.unexpected(err)
 		case err != nil:
-			return "", err
+			return nil, err
 		}
 		if long != nil {
 			part = append(long, part...)
 		}
-		return strings.TrimSuffix(string(part[:len(part)-1]), "\r"), nil
+		return bytes.TrimSuffix(part[:len(part)-1], []byte("\r")), nil
 	}
 }
 
-func length(line string, most int, what string) (int, error) {
-	n, err := strconv.Atoi(line[1:])
-	if err != nil || n < 0 || n > most {
+// length reads the number of a line that begins with '*' or '$'.
+func length(line []byte, most int, what string) (int, error) {
+	n := 0
+	for _, c := range line[1:] {
+		if c < '0' || c > '9' || n > most {
+			n = most + 1
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	if len(line) == 1 || n > most {
 		return 0, fmt.Errorf("%w: invalid %s length", ErrProtocol, what)
 	}
 	return n, nil

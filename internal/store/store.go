@@ -15,6 +15,7 @@ type Store struct {
 	now   time.Time // stands still during a call
 	ms    int64     // now, in Unix milliseconds
 
+	channels Channels
 	keys     keyspace
 	call     call
 	effects  effects
@@ -31,7 +32,7 @@ func New(clock func() time.Time) *Store {
 	if clock == nil {
 		clock = time.Now
 	}
-	s := &Store{clock: clock}
+	s := &Store{clock: clock, channels: silent{}}
 	s.keys.init()
 	return s
 }
@@ -63,7 +64,7 @@ func (s *Store) Do(args []string) reply {
 		return functions.Error("ERR Unknown Redis command called from script")
 	}
 	if !c.takes(len(args)) {
-		return functions.Error("ERR wrong number of arguments for '" + strings.ToLower(args[0]) + "' command")
+		return WrongNumber(args[0])
 	}
 	s.call = call{s: s, args: args}
 	reply := c.run(&s.call)
@@ -77,8 +78,16 @@ func (s *Store) Do(args []string) reply {
 	return reply
 }
 
+// WrongNumber is the answer to a command with too few or too many arguments.
+func WrongNumber(command string) functions.Reply {
+	return functions.Error("ERR wrong number of arguments for '" + strings.ToLower(command) + "' command")
+}
+
 // Known reports whether there is such a command, in upper or lower case.
 func (s *Store) Known(command string) bool { return lookup(command) != nil }
+
+// Takes reports whether a command that there is takes so many arguments, with its name.
+func (s *Store) Takes(args []string) bool { return lookup(args[0]).takes(len(args)) }
 
 // Writes implements [functions.Store].
 func (s *Store) Writes(name string) bool {
