@@ -1,0 +1,372 @@
+package store
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"math/rand"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/functions"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+func TestSortedSetsAnswerAsRedis(t *testing.T) {
+	compareWithRedis(t, zsetShapes, [][]string{{"MSET", "str", "text"}}, map[string][]string{
+		"z1": nil, "z2": nil, "z3": nil, "z4": nil, "zbig": nil, "zlex": nil, "zsum": nil}, zsetContent)
+}
+
+func zsetContent(key string) []string { return []string{"ZRANGE", key, "0", "-1", "WITHSCORES"} }
+
+// compareWithRedis runs random commands on Redis and on a store, and compares all answers. Then it compares the content
+// of the keys with that of stores that were made of the effects, and of the dumps.
+func compareWithRedis(t *testing.T, shapes func(*rand.Rand) []string, before [][]string, keys map[string][]string,
+	content func(key string) []string) {
+	t.Helper()
+	redis := dialRedis(t)
+	for seed := range int64(10) {
+		r := rand.New(rand.NewSource(seed))
+		s, repeated := New(nil), New(nil)
+		s.Lock()
+		repeated.Lock()
+		all := append([][]string{{"FLUSHALL"}}, before...)
+		for range 3000 {
+			all = append(all, shapes(r))
+		}
+		for key := range keys {
+			all = append(all, content(key))
+		}
+		real := redis.do(t, all)
+		for i, args := range all[1:] {
+			s.effects = effects{}
+			got := clonedReply(s.Do(args))
+			if !sameReply(real[i+1], got) {
+				t.Fatalf("seed %d, command %d: %q\nredis %v\nstore %v", seed, i, args, real[i+1], got)
+			}
+			for _, effect := range effectsOf(t, s) {
+				if got := repeated.Do(effect); got.Kind == functions.KindError {
+					t.Fatalf("effect %q of %q: %s", effect, args, got.Text)
+				}
+			}
+		}
+		dumped := New(nil)
+		dumped.Lock()
+		for key := range keys {
+			want := clonedReply(s.Do(content(key)))
+			if got := clonedReply(repeated.Do(content(key))); !sameReply(want, got) {
+				t.Errorf("seed %d: %s of the effects\n%v\n%v", seed, key, want, got)
+			}
+			if e := s.find(key); e != nil {
+				e.value.dump(key, func(args ...string) {
+					if got := dumped.Do(args); got.Kind == functions.KindError {
+						t.Errorf("seed %d: dump %q: %s", seed, args, got.Text)
+					}
+				})
+			}
+			if got := clonedReply(dumped.Do(content(key))); !sameReply(want, got) {
+				t.Errorf("seed %d: %s of the dump\n%v\n%v", seed, key, want, got)
+			}
+		}
+	}
+}
+
+func effectsOf(t *testing.T, s *Store) (all [][]string) {
+	t.Helper()
+	r := NewReader(strings.NewReader(string(s.effects.text)))
+	for {
+		args, err := r.Command(nil)
+		if err == io.EOF {
+			return all
+		}
+		must.No(t, err)
+		all = append(all, args)
+	}
+}
+
+// clonedReply is a reply that stays valid.
+func clonedReply(r reply) reply {
+	r.List = slices.Clone(r.List)
+	for i := range r.List {
+		r.List[i] = clonedReply(r.List[i])
+	}
+	return r
+}
+
+func sameReply(a, b reply) bool {
+	if len(a.List) != len(b.List) || a.Kind != b.Kind || a.Int != b.Int || a.Text != b.Text {
+		return false
+	}
+	for i := range a.List {
+		if !sameReply(a.List[i], b.List[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// peer is a connection to a real server.
+type peer struct {
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func dialRedis(t *testing.T) *peer {
+	t.Helper()
+	network, address, _ := strings.Cut(testserver.Redis(t), "://")
+	conn, err := net.Dial(network, address)
+	must.No(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &peer{conn, bufio.NewReader(conn)}
+}
+
+// do sends commands, and returns their replies.
+func (p *peer) do(t *testing.T, all [][]string) []reply {
+	t.Helper()
+	var out []reply
+	for batch := range slices.Chunk(all, 200) {
+		var text []byte
+		for _, args := range batch {
+			text = AppendCommand(text, args...)
+		}
+		_, err := p.conn.Write(text)
+		must.No(t, err)
+		for range batch {
+			out = append(out, p.read(t))
+		}
+	}
+	return out
+}
+
+func (p *peer) read(t *testing.T) reply {
+	t.Helper()
+	line, err := p.r.ReadString('\n')
+	must.No(t, err)
+	kind, rest := line[0], strings.TrimSuffix(line[1:], "\r\n")
+	switch kind {
+	case '+':
+		return reply{Kind: functions.KindStatus, Text: rest}
+	case '-':
+		return functions.Error(rest)
+	}
+	n, err := strconv.ParseInt(rest, 10, 64)
+	must.No(t, err)
+	switch {
+	case kind == ':':
+		return number(n)
+	case n < 0:
+		return null
+	case kind == '$':
+		all := make([]byte, n+2)
+		_, err := io.ReadFull(p.r, all)
+		must.No(t, err)
+		if string(all[:n]) == "-0" { // a score; see formatScore
+			return text("0")
+		}
+		return text(string(all[:n]))
+	default:
+		items := make([]reply, n)
+		for i := range items {
+			items[i] = p.read(t)
+		}
+		return list(items)
+	}
+}
+
+func TestScoresAreReadAndWrittenAsByRedis(t *testing.T) {
+	redis := dialRedis(t)
+	r := rand.New(rand.NewSource(1))
+	texts := []string{"1e15", "1e16", "1e17", "123456789012345678", "9007199254740993", "-1e16", "99999999999999999",
+		"0.1", "1e-5", "1e-4", "4.9e-324", "1e-310", "1.7976931348623157e308", "inf", "-inf", ".5", "5.", "-0"}
+	for range 5000 {
+		f := math.Float64frombits(r.Uint64())
+		if r.Intn(2) == 0 {
+			f = float64(r.Int63n(1<<r.Intn(62)+1)) / float64(int64(1)<<r.Intn(20))
+		}
+		if !math.IsNaN(f) {
+			texts = append(texts, strconv.FormatFloat(f, "eg"[r.Intn(2)], -1, 64))
+		}
+	}
+	var all [][]string
+	for _, text := range texts {
+		all = append(all, []string{"ZADD", "k", text, "m"}, []string{"ZSCORE", "k", "m"})
+	}
+	real := redis.do(t, all)
+	short := redis.do(t, [][]string{{"ZADD", "k", "0.1", "m"}, {"ZSCORE", "k", "m"}})[1].Text == "0.1"
+	s := New(nil)
+	s.Lock()
+	for i, args := range all {
+		got, want := s.Do(args), real[i]
+		if want.Kind == functions.KindBulk && short { // from Redis 7.2 on as few digits as possible
+			a, _ := parseScore(got.Text)
+			b, _ := parseScore(want.Text)
+			got.Text, want.Text = fmt.Sprint(a), fmt.Sprint(b)
+		}
+		if !sameReply(got, want) {
+			t.Errorf("%q of %q: %v, Redis %v", args, texts[i/2], got, want)
+		}
+	}
+}
+
+// TestSortedSetsAgainstAModel compares small and large sets with a list that is sorted after each change.
+func TestSortedSetsAgainstAModel(t *testing.T) {
+	for _, members := range []int{20, 150, 3000} {
+		r := rand.New(rand.NewSource(int64(members)))
+		z := &zset{}
+		model := map[string]float64{}
+		type frozen struct {
+			clone *zset
+			items []item
+		}
+		var clones []frozen
+		sorted := func() []item {
+			var all []item
+			for member, score := range model {
+				all = append(all, item{score, member})
+			}
+			slices.SortFunc(all, item.compare)
+			return all
+		}
+		for step := range 4000 {
+			member, score := fmt.Sprintf("m%d", r.Intn(members)), float64(r.Intn(30))
+			old, there := z.score(member)
+			if was, has := model[member]; has != there || was != old {
+				t.Fatalf("step %d: %s has %v, %v", step, member, old, there)
+			}
+			switch {
+			case there && r.Intn(3) == 0:
+				z.remove(item{old, member})
+				delete(model, member)
+			case there && score != old:
+				z.move(item{old, member}, score)
+				model[member] = score
+			case !there:
+				z.add(item{score, member})
+				model[member] = score
+			}
+			if step%97 == 0 {
+				clones = append(clones, frozen{z.clone().(*zset), sorted()})
+			}
+			if step%50 == 0 {
+				checkZset(t, r, z, sorted())
+			}
+		}
+		for _, f := range clones {
+			checkZset(t, r, f.clone, f.items)
+		}
+	}
+}
+
+func checkZset(t *testing.T, r *rand.Rand, z *zset, want []item) {
+	t.Helper()
+	if got := z.items(span{low: beginning, high: edge{end: true}, most: -1}); !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	backwards := slices.Clone(want)
+	slices.Reverse(backwards)
+	if got := z.items(span{low: beginning, high: edge{end: true}, reverse: true, most: -1}); !reflect.DeepEqual(got,
+		backwards) {
+		t.Fatalf("backwards %v, want %v", got, backwards)
+	}
+	low, high := edge{item: item{float64(r.Intn(30)), ""}}, edge{item: item{float64(r.Intn(30)), "m5"}}
+	inside := slices.DeleteFunc(slices.Clone(want), func(it item) bool { return !low.before(it) || high.before(it) })
+	if got := z.count(low, high); got != len(inside) {
+		t.Fatalf("%d between %v and %v, want %d", got, low, high, len(inside))
+	}
+	skip, most := r.Intn(3), r.Intn(20)
+	part := inside[min(skip, len(inside)):min(skip+most, len(inside))]
+	if got := z.items(span{low: low, high: high, skip: skip, most: most}); !slices.Equal(got, part) {
+		t.Fatalf("%v, want %v", got, part)
+	}
+	for range min(3, len(want)) {
+		i := r.Intn(len(want))
+		if z.at(i) != want[i] || z.rank(edge{item: want[i]}) != i {
+			t.Fatalf("rank %d: %v and %d", i, z.at(i), z.rank(edge{item: want[i]}))
+		}
+	}
+}
+
+// TestACloneIsReadWhileTheSetChanges is for the race detector.
+func TestACloneIsReadWhileTheSetChanges(t *testing.T) {
+	for _, size := range []int{50, 128, 5000} {
+		z := &zset{}
+		for i := range size {
+			z.add(item{float64(i), fmt.Sprintf("m%05d", i)})
+		}
+		var wg sync.WaitGroup
+		for range 5 {
+			clone := z.clone().(*zset)
+			want := clone.items(span{low: beginning, high: edge{end: true}, most: -1})
+			wg.Go(func() {
+				for range 5 {
+					i := 0
+					clone.dump("k", func(args ...string) {
+						for _, member := range args[2:] {
+							if i++; i%2 == 0 && member != want[i/2-1].member {
+								t.Errorf("%s, want %v", member, want[i/2-1])
+							}
+						}
+					})
+				}
+			})
+			for range 200 {
+				it := z.at(0)
+				z.remove(it)
+				z.add(item{it.score + float64(size), it.member})
+				it = z.at(size / 2)
+				z.move(it, it.score+float64(size))
+			}
+		}
+		wg.Wait()
+	}
+}
+
+func BenchmarkZset(b *testing.B) {
+	for _, size := range []int{2000, 1_000_000} {
+		s := New(nil)
+		s.Lock()
+		member := func(i int) string { return fmt.Sprintf("0198f2a4-7c1e-7%03x-8000-%012d", i%4096, i) }
+		for i := range size {
+			s.Do([]string{"ZADD", "z", strconv.Itoa(1700000000000 + i), member(i)})
+		}
+		args := make([][]string, size)
+		for i := range args {
+			args[i] = []string{"ZADD", "z", strconv.Itoa(1700000000000 + i*7919%size), member(i)}
+		}
+		run := func(name string, each func(i int)) {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := range b.N {
+					each(i)
+					s.effects = effects{text: s.effects.text[:0]}
+				}
+			})
+		}
+		run("ZADD-moves", func(i int) { s.Do(args[i%size]) })
+		next := size
+		run("ZREM-first-ZADD-last", func(int) {
+			first := s.Do([]string{"ZRANGE", "z", "0", "0"}).List[0].Text
+			s.Do([]string{"ZREM", "z", first})
+			s.Do([]string{"ZADD", "z", strconv.Itoa(1700000000000 + next), first})
+			next++
+		})
+		run("ZSCORE", func(i int) { s.Do([]string{"ZSCORE", "z", args[i%size][3]}) })
+		run("ZRANGEBYSCORE-LIMIT-100", func(i int) {
+			s.Do([]string{"ZRANGEBYSCORE", "z", args[i%size][2], "+inf", "LIMIT", "0", "100"})
+		})
+		run("ZRANGE-0-99", func(int) { s.Do([]string{"ZRANGE", "z", "0", "99", "WITHSCORES"}) })
+		run("ZRANK", func(i int) { s.Do([]string{"ZRANK", "z", args[i%size][3]}) })
+		run("ZCOUNT", func(i int) { s.Do([]string{"ZCOUNT", "z", args[i%size][2], args[(i+1)%size][2]}) })
+		run("clone-ZREM", func(i int) {
+			s.find("z").value.clone()
+			s.Do([]string{"ZADD", "z", "1", args[i%size][3]})
+		})
+	}
+}
