@@ -2,8 +2,9 @@ package store
 
 // effects are the commands of a call that changed something, as they are written to the log.
 type effects struct {
-	text  []byte
-	count int
+	text   []byte
+	count  int
+	buried int // of count: keys whose time has come
 }
 
 func (e *effects) add(args []string) {

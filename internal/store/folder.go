@@ -2,25 +2,201 @@ package store
 
 import (
 	"errors"
-	"log/slog"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/internal/functions"
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Options say how [Open] keeps a folder.
-type Options struct {
-	Always bool // every call is synced before it is answered; else once a second
-	Clock  func() time.Time
-	Logger *slog.Logger
+const (
+	fileMode   = 0o600
+	folderMode = 0o700
+)
+
+// step is called before everything that changes a folder. Tests make it fail or end the process there.
+var step = func(what, path string) error { return nil }
+
+var errLocked = errors.New("another process has the lock")
+
+// own locks a folder for this process. The file says who has it.
+func own(folder string) (lock io.Closer, err error) {
+	path := filepath.Join(folder, "LOCK")
+	file, err := lockFile(path)
+	switch {
+	case errors.Is(err, errLocked):
+		owner, _ := os.ReadFile(path)
+		who := strings.TrimSpace(string(owner))
+		if who == "" {
+			who = "a process that has just begun"
+		}
+		return nil, fmt.Errorf("%w: the store in %s belongs to %s; other processes reach it by the address that "+
+			"this one listens on", flowfabric.ErrConfig, folder, who)
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, fmt.Errorf("%w: the file system of %s locks no files, so nothing would keep a second process out",
+			flowfabric.ErrConfig, folder)
+	case err != nil:
+		return nil, err
+	}
+	host, _ := os.Hostname()
+	program, _ := os.Executable()
+	text := fmt.Sprintf("process %d (%s) on %s since %s\n", os.Getpid(), filepath.Base(program), host,
+		time.Now().UTC().Format(time.RFC3339))
+	if err = file.Truncate(0); err == nil {
+		_, err = file.WriteAt([]byte(text), 0)
+	}
+	if err != nil && !full(err) { // a full disk refuses writes later, and can still be read
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
-// Open reads the store that a folder keeps, or begins one there.
-func Open(_ string, _ Options) (*Store, error) { return nil, errors.ErrUnsupported } // TODO(D)
+// files are those of a store.
+type files struct {
+	folder      string
+	bases, logs []int // numbers, ascending
+	unfinished  []string
+}
 
-// Close writes and syncs what is not yet written, and gives the folder back.
-func (s *Store) Close() error { return nil } // TODO(D)
+// listFiles finds the files of a store in a folder. Others are not its business.
+func listFiles(folder string) (f files, err error) {
+	f.folder = folder
+	all, err := os.ReadDir(folder)
+	if err != nil {
+		return f, err
+	}
+	for _, entry := range all {
+		var n int
+		name := entry.Name()
+		switch {
+		case parse(name, base, ".resp", &n):
+			f.bases = append(f.bases, n)
+		case parse(name, logged, ".resp", &n):
+			f.logs = append(f.logs, n)
+		case parse(name, base, ".tmp", &n), parse(name, logged, ".tmp", &n):
+			f.unfinished = append(f.unfinished, filepath.Join(folder, name))
+		}
+	}
+	slices.Sort(f.bases)
+	slices.Sort(f.logs)
+	return f, nil
+}
 
-// Refuses is the answer to every command and function that writes while nothing can be written, nil if all is well. It
-// is called during a call.
-func (s *Store) Refuses() *functions.Reply { return nil } // TODO(D)
+func parse(name string, k kind, ending string, n *int) bool {
+	_, err := fmt.Sscanf(name, string(k)+"-%d", n)
+	return err == nil && name == fileName(k, *n, ending)
+}
+
+func fileName(k kind, n int, ending string) string { return fmt.Sprint(k, "-", n, ending) }
+
+func (f *files) path(k kind, n int) string { return filepath.Join(f.folder, fileName(k, n, ".resp")) }
+
+// first is the number of the base to begin with, 0 if there is none, and of the first log.
+func (f *files) first() int {
+	if len(f.bases) == 0 {
+		return 0
+	}
+	return f.bases[len(f.bases)-1]
+}
+
+// current are the numbers of the logs that count, without a gap.
+func (f *files) current() ([]int, error) {
+	first := f.first()
+	logs := slices.DeleteFunc(slices.Clone(f.logs), func(n int) bool { return n < first })
+	for i, n := range logs {
+		switch {
+		case n == first+i:
+		case i == 0 && first == 0:
+			return nil, f.missing(base, n)
+		default:
+			return nil, f.missing(logged, first+i)
+		}
+	}
+	if len(logs) == 0 && first > 0 {
+		return nil, f.missing(logged, first)
+	}
+	return logs, nil
+}
+
+func (f *files) missing(k kind, n int) error {
+	return fmt.Errorf("%w: the store in %s is not whole: %s is missing", flowfabric.ErrConfig, f.folder,
+		fileName(k, n, ".resp"))
+}
+
+// removeOld removes what files before the current ones are left.
+func (f *files) removeOld() (err error) {
+	first := f.first()
+	for _, path := range f.unfinished {
+		err = errors.Join(err, remove(path))
+	}
+	for _, n := range f.logs {
+		if n < first {
+			err = errors.Join(err, remove(f.path(logged, n)))
+		}
+	}
+	for _, n := range f.bases {
+		if n < first {
+			err = errors.Join(err, remove(f.path(base, n)))
+		}
+	}
+	return err
+}
+
+func remove(path string) error {
+	if err := step("remove", path); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// install makes a file that has its name only when it is whole and synced. The name lasts after syncNames. write may
+// be nil.
+func install(folder string, h header, write func(*os.File) error) (err error) {
+	unfinished := filepath.Join(folder, fileName(h.kind, h.number, ".tmp"))
+	whole := filepath.Join(folder, fileName(h.kind, h.number, ".resp"))
+	if err := step("create", unfinished); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
+	if err != nil {
+		return err
+	}
+	if err = step("write", unfinished); err == nil {
+		_, err = file.WriteString(h.String())
+	}
+	if err == nil && write != nil {
+		err = write(file)
+	}
+	if err == nil {
+		err = syncFile(file)
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		if err = step("rename", unfinished); err == nil {
+			err = os.Rename(unfinished, whole)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(unfinished))
+	}
+	return nil
+}
+
+func syncNames(folder string) error {
+	if err := step("sync folder", folder); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+func syncFile(file *os.File) error {
+	if err := step("sync", file.Name()); err != nil {
+		return err
+	}
+	return file.Sync()
+}

@@ -59,6 +59,7 @@ func (s *Store) find(key string) *entry {
 func (s *Store) bury(key string) {
 	s.forget(key)
 	s.effects.add([]string{"UNLINK", key})
+	s.effects.buried++
 }
 
 // dead reports whether the time of a key has come. While the log is read no key expires: the log says when it did.

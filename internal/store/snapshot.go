@@ -5,6 +5,7 @@ package store
 type snapshot struct {
 	id   uint32
 	kept []keptKey
+	next int // the bucket that is walked next
 }
 
 type keptKey struct {
@@ -27,4 +28,26 @@ func (s *snapshot) keep(key string, e *entry) {
 	}
 	e.taken = s.id
 	s.kept = append(s.kept, keptKey{key, e.value.clone(), e.expires})
+}
+
+// keysAtOnce bounds how many keys a snapshot takes while calls wait. A bucket is taken as a whole.
+const keysAtOnce = 500
+
+// walk takes some keys, and what calls made the snapshot keep since the last time. last means that it has everything.
+// It is called without the lock.
+func (s *Store) walk(spare []keptKey) (kept []keptKey, last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shot := s.snapshot
+	for ; shot.next < buckets && len(shot.kept) < keysAtOnce; shot.next++ {
+		for key, e := range s.keys.buckets[shot.next] {
+			shot.keep(key, e)
+		}
+	}
+	kept, shot.kept = shot.kept, spare[:0]
+	if shot.next == buckets {
+		s.snapshot = nil
+		return kept, true
+	}
+	return kept, false
 }

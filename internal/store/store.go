@@ -45,10 +45,15 @@ func (s *Store) Lock() {
 	s.expire(duePerCall)
 }
 
-// Unlock ends a call. What it changed becomes one record of the log; its position is for [Store.Wait].
+// Unlock ends a call. What it changed becomes one record of the log; its position is for [Store.Wait]. A caller that
+// waits for several calls at once waits for the greatest of their positions: what a call has read is written before
+// it is told, unless nothing can be written, when a call that changes nothing has nothing to wait for.
 func (s *Store) Unlock() (position int64) {
+	changed := s.effects.count > s.effects.buried
 	s.record()
-	position = s.position
+	if position = s.position; !changed && s.Refuses() != nil {
+		position = 0
+	}
 	s.mu.Unlock()
 	return position
 }
