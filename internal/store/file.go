@@ -20,8 +20,6 @@ const layout = 1
 
 const magic = "#flowfabric-store "
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // kind is what a file holds.
 type kind string
 
