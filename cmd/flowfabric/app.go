@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -57,7 +58,7 @@ func (a *app) location() (string, error) {
 	case url == "":
 		return "", usage(
 			"no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
-	case strings.HasPrefix(url, "embedded:"):
+	case inproc.IsEmbedded(url):
 		return "", usage(
 			"embedded: is a server inside another program, which nobody else can reach; 'flowfabric dev' and 'flowfabric serve' take --data DIR and open a port")
 	}

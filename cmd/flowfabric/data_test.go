@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,8 +15,6 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
-
-	"context"
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
@@ -98,13 +97,6 @@ func (p devProcess) visit(t *testing.T) *visitor {
 	return v
 }
 
-func (v *visitor) execution(id string) *client.Execution {
-	v.Helper()
-	parsed, err := executionID(id)
-	must.No(v, err)
-	return v.client.Execution(parsed)
-}
-
 // As somebody who tries it out: a server that is killed goes on when it is started again. The link that was sent before
 // works, and a schedule fires once.
 func TestKilledDevGoesOn(t *testing.T) {
@@ -142,7 +134,7 @@ func TestKilledDevGoesOn(t *testing.T) {
 	must.No(t, err)
 	_, err = again.AwaitSuspension(after.ctx)
 	must.No(t, err)
-	raw, err := after.execution(asking.ID().String()).Result(after.ctx)
+	raw, err := after.client.Execution(asking.ID()).Result(after.ctx)
 	must.No(t, err)
 	must.No(t, json.Unmarshal(raw, &got))
 	if got.Choice != "approve" || got.By != "anna" {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/store"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )

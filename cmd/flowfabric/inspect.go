@@ -16,12 +16,14 @@ func storeCommand(a *app) *cobra.Command {
 	}
 	var at int64
 	inspect := &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Show what is around an offset of a file",
-		Long: `inspect shows the records around an offset of a file of the store, and the bytes where a record is
-damaged. It changes nothing. The error of a server that refuses a damaged file has the file and the offset.`,
-		Example: `  flowfabric store inspect ./data/log-3.resp --at 81920`,
-		Args:    exactly("FILE"),
+		Use:   "inspect PATH",
+		Short: "List the files of a folder, or show what is around an offset of one",
+		Long: `inspect lists the files of a folder and says which are damaged. Of a file it shows the records around
+--at; where a record is damaged, its bytes and where the next whole one begins. It changes nothing. A server
+that refuses a damaged file names the file and the offset.`,
+		Example: `  flowfabric store inspect ./data
+  flowfabric store inspect ./data/log-3.resp --at 81920`,
+		Args: exactly("PATH"),
 		RunE: a.once(func(_ context.Context, args []string) error {
 			if at < 0 {
 				return usage("--at is %d, want 0 or more", at)
