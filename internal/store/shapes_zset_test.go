@@ -68,12 +68,12 @@ ZREMRANGEBYSCORE key limit limit
 ZREMRANGEBYRANK key rank rank
 ZREMRANGEBYLEX lex bound bound
 ZUNIONSTORE zsum 1 key
-ZUNIONSTORE z1 1 key WEIGHTS score
-ZUNIONSTORE zbig 1 zbig WEIGHTS score
+ZUNIONSTORE z1 1 key WEIGHTS weight
+ZUNIONSTORE zbig 1 zbig WEIGHTS weight
 ZUNIONSTORE zsum 2 key key
 ZUNIONSTORE zsum 2 key key AGGREGATE aggregate
-ZUNIONSTORE zsum 3 key key key WEIGHTS score score score AGGREGATE aggregate
-ZUNIONSTORE zsum rank key key WEIGHTS score score
+ZUNIONSTORE zsum 3 key key key WEIGHTS weight weight weight AGGREGATE aggregate
+ZUNIONSTORE zsum rank key key WEIGHTS weight weight
 ZADD key score
 ZCOUNT key limit
 `), "\n")
@@ -84,13 +84,15 @@ var zsetWords = map[string]func(r *rand.Rand) string{
 	"score": func(r *rand.Rand) string {
 		switch r.Intn(12) {
 		case 0:
-			return oneOf(r, "inf", "-inf", "+inf", "Infinity", "-0", "1e3", "0x10", "nan", "x", "", " 1", "1 ", "1e400")
+			return oneOf(r, "inf", "-inf", "+inf", "Infinity", "1e3", "0x10", "nan", "x", "", " 1", "1 ", "1e400")
 		case 1, 2:
 			return strconv.FormatFloat(float64(r.Intn(80)-40)/8, 'g', -1, 64)
 		default:
 			return strconv.Itoa(r.Intn(60) - 20)
 		}
 	},
+	// No weight makes -0 of a score, which Redis writes in one way in small sets and in another in large ones.
+	"weight": func(r *rand.Rand) string { return oneOf(r, "1", "2", "0.5", "1e3", "inf", "x", "nan") },
 	"member": func(r *rand.Rand) string {
 		if r.Intn(40) == 0 {
 			return oneOf(r, "", "\x00", "\xff", "m\x00", "ein längerer Text mit Zeichen")
@@ -123,16 +125,3 @@ var zsetWords = map[string]func(r *rand.Rand) string{
 }
 
 func number10(r *rand.Rand) string { return strconv.Itoa(r.Intn(60) - 20) }
-
-func oneOf(r *rand.Rand, all ...string) string { return all[r.Intn(len(all))] }
-
-// fill makes a command of a shape.
-func fill(r *rand.Rand, shape string, words map[string]func(r *rand.Rand) string) []string {
-	args := strings.Fields(shape)
-	for i, word := range args {
-		if make := words[word]; make != nil {
-			args[i] = make(r)
-		}
-	}
-	return args
-}

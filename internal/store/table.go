@@ -47,9 +47,11 @@ var digestSeed = maphash.MakeSeed()
 // placed is a name as large tables have it.
 func placed(name string) string {
 	b := make([]byte, digestBytes, 64)
-	putDigest(b, maphash.String(digestSeed, name)>>(64-8*digestBytes))
+	putDigest(b, digest(name))
 	return string(append(b, name...))
 }
+
+func digest(name string) uint64 { return maphash.String(digestSeed, name) >> (64 - 8*digestBytes) }
 
 func putDigest(to []byte, d uint64) {
 	for i := range digestBytes {

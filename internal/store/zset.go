@@ -34,7 +34,7 @@ type zset struct {
 	small  []item // in order
 	shared bool   // small belongs to a clone too
 	order  *btree.BTreeG[item]
-	scores *btree.Map[string, float64] // nil: small
+	places *places // nil: small
 }
 
 // mostSmall is the number of members up to which a search from member to member is as fast as a tree.
@@ -43,8 +43,8 @@ const mostSmall = 128
 func (*zset) kind() string { return "zset" }
 
 func (z *zset) clone() value {
-	if z.scores != nil {
-		return &zset{order: z.order.Copy(), scores: z.scores.Copy()}
+	if z.places != nil {
+		return &zset{order: z.order.Copy(), places: &places{z.places.home, z.places.all.Copy()}}
 	}
 	z.shared = true
 	return &zset{small: z.small, shared: true}
@@ -67,15 +67,16 @@ func (z *zset) dump(key string, emit func(args ...string)) {
 }
 
 func (z *zset) len() int {
-	if z.scores != nil {
-		return z.scores.Len()
+	if z.places != nil {
+		return z.places.all.Len()
 	}
 	return len(z.small)
 }
 
 func (z *zset) score(member string) (float64, bool) {
-	if z.scores != nil {
-		return z.scores.Get(member)
+	if z.places != nil {
+		_, it, there := z.places.find(member)
+		return it.score, there
 	}
 	for i := range z.small {
 		if z.small[i].member == member {
@@ -87,12 +88,12 @@ func (z *zset) score(member string) (float64, bool) {
 
 // add puts in a member that is not there. It keeps the member's text.
 func (z *zset) add(it item) {
-	if z.scores == nil && len(z.small) >= mostSmall {
+	if z.places == nil && len(z.small) >= mostSmall {
 		*z = *large(z.small)
 	}
-	if z.scores != nil {
+	if z.places != nil {
 		z.order.Set(it)
-		z.scores.Set(it.member, it.score)
+		z.places.set(it)
 		return
 	}
 	at, _ := slices.BinarySearchFunc(z.small, it, item.compare)
@@ -102,11 +103,11 @@ func (z *zset) add(it item) {
 
 // move gives a member another score.
 func (z *zset) move(from item, score float64) {
-	if z.scores != nil {
+	if z.places != nil {
 		kept, _ := z.order.Delete(from)
 		kept.score = score
 		z.order.Set(kept)
-		z.scores.Set(kept.member, score)
+		z.places.set(kept)
 		return
 	}
 	kept := z.take(from)
@@ -116,12 +117,12 @@ func (z *zset) move(from item, score float64) {
 
 // remove takes out a member that is there.
 func (z *zset) remove(it item) {
-	if z.scores == nil {
+	if z.places == nil {
 		z.take(it)
 		return
 	}
 	z.order.Delete(it)
-	z.scores.Delete(it.member)
+	z.places.remove(it.member)
 }
 
 // take removes from a small set, and returns the item as it was kept.
@@ -143,10 +144,10 @@ func (z *zset) own() {
 // large makes a large set of items in order.
 func large(items []item) *zset {
 	z := &zset{order: btree.NewBTreeGOptions(item.less, btree.Options{NoLocks: true}),
-		scores: new(btree.Map[string, float64])}
+		places: &places{digest, new(btree.Map[uint64, item])}}
 	for _, it := range items {
 		z.order.Load(it)
-		z.scores.Set(it.member, it.score)
+		z.places.set(it)
 	}
 	return z
 }
@@ -165,7 +166,7 @@ func (e edge) before(it item) bool { return !e.end && !it.less(e.item) }
 
 // at is the item of a rank.
 func (z *zset) at(rank int) item {
-	if z.scores == nil {
+	if z.places == nil {
 		return z.small[rank]
 	}
 	it, _ := z.order.GetAt(rank)
@@ -196,7 +197,7 @@ func (z *zset) rank(e edge) int {
 func (z *zset) walk(from edge, each func(item) bool) {
 	switch {
 	case from.end:
-	case z.scores != nil:
+	case z.places != nil:
 		z.order.Ascend(from.item, each)
 	default:
 		for _, it := range z.small[z.rank(from):] {
@@ -210,7 +211,7 @@ func (z *zset) walk(from edge, each func(item) bool) {
 // back gives each the items before an edge in falling order, until it returns false.
 func (z *zset) back(from edge, each func(item) bool) {
 	switch {
-	case z.scores == nil:
+	case z.places == nil:
 		for i := z.rank(from) - 1; i >= 0 && each(z.small[i]); i-- {
 		}
 	case from.end:
@@ -272,7 +273,8 @@ func parseScore(s string) (f float64, fine bool) {
 	switch {
 	case strings.Contains(digits, "inf"):
 		return f, fine
-	case math.IsInf(f, 0), f == 0 && !strings.Contains(digits, "x") && strings.ContainsAny(digits, "123456789"):
+	case math.IsInf(f, 0),
+		f == 0 && !strings.Contains(digits, "x") && strings.ContainsAny(digits, "123456789"):
 		return f, false
 	default:
 		return f, fine

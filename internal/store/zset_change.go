@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
@@ -171,11 +170,10 @@ func zpop(c *call, highest bool) reply {
 		return errSyntax
 	}
 	if len(c.args) == 3 {
-		n, err := strconv.ParseInt(c.args[2], 10, 64)
-		if err != nil || n < 0 {
-			return functions.Error("ERR value is out of range, must be positive")
+		var bad *reply
+		if most, bad = count(c.args[2]); bad != nil {
+			return *bad
 		}
-		most = int(n)
 	}
 	z, fault := change[*zset](c.s, c.args[1])
 	if z == nil {
@@ -186,7 +184,11 @@ func zpop(c *call, highest bool) reply {
 		z.remove(it)
 	}
 	removed(c, z, len(all))
-	return listItems(all, true)
+	items := c.items(2 * len(all))
+	for _, it := range all {
+		items = append(items, text(it.member), text(formatScore(it.score)))
+	}
+	return list(items)
 }
 
 // items are the items of a part.
@@ -194,18 +196,6 @@ func (z *zset) items(p span) []item {
 	var all []item
 	z.pick(p, func(it item) { all = append(all, it) })
 	return all
-}
-
-// listItems answers with items, with their scores or without.
-func listItems(all []item, scores bool) reply {
-	items := make([]reply, 0, 2*len(all))
-	for _, it := range all {
-		items = append(items, text(it.member))
-		if scores {
-			items = append(items, text(formatScore(it.score)))
-		}
-	}
-	return list(items)
 }
 
 func zscore(c *call) reply {
@@ -235,7 +225,7 @@ func zmscore(c *call) reply {
 	if fault != nil {
 		return *fault
 	}
-	items := make([]reply, 0, len(c.args)-2)
+	items := c.items(len(c.args) - 2)
 	for _, member := range c.args[2:] {
 		items = append(items, z.scoreReply(member))
 	}
@@ -309,10 +299,10 @@ func sum(a, b float64) float64 {
 }
 
 func readUnion(c *call) (u union, fault *reply) {
-	n, err := strconv.ParseInt(c.args[2], 10, 64)
+	n, whole := integer(c.args[2])
 	rest := c.args[3:]
 	switch {
-	case err != nil:
+	case !whole:
 		return u, &errNotInteger
 	case n < 1:
 		few := functions.Error("ERR at least 1 input key is needed for 'zunionstore' command")

@@ -2,7 +2,6 @@ package store
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
@@ -28,6 +27,7 @@ func init() {
 	read("ZLEXCOUNT", 4, 4, func(c *call) reply { return zcount(c, byLex) })
 	read("ZRANK", 3, 3, func(c *call) reply { return zrank(c, false) })
 	read("ZREVRANK", 3, 3, func(c *call) reply { return zrank(c, true) })
+	read("ZSCAN", 3, 0, zscan)
 	write("ZREMRANGEBYRANK", 4, 4, func(c *call) reply { return zremrange(c, byRank) })
 	write("ZREMRANGEBYSCORE", 4, 4, func(c *call) reply { return zremrange(c, byScore) })
 	write("ZREMRANGEBYLEX", 4, 4, func(c *call) reply { return zremrange(c, byLex) })
@@ -52,9 +52,8 @@ func readEnds(kind by, low, high string) (e ends, fault *reply) {
 	var fine, alike bool
 	switch kind {
 	case byRank:
-		from, err := strconv.ParseInt(low, 10, 64)
-		to, bad := strconv.ParseInt(high, 10, 64)
-		if e.from, e.to = from, to; err != nil || bad != nil {
+		e.from, fine = integer(low)
+		if e.to, alike = integer(high); !fine || !alike {
 			return e, &errNotInteger
 		}
 	case byScore:
@@ -168,9 +167,9 @@ func (q *rangeQuery) read(args []string) *reply {
 		case option == "WITHSCORES":
 			q.scores = true
 		case option == "LIMIT" && len(args) > 2:
-			offset, err := strconv.ParseInt(args[1], 10, 64)
-			most, bad := strconv.ParseInt(args[2], 10, 64)
-			if q.offset, q.most = offset, most; err != nil || bad != nil {
+			var fine, alike bool
+			q.offset, fine = integer(args[1])
+			if q.most, alike = integer(args[2]); !fine || !alike {
 				return &errNotInteger
 			}
 			args = args[2:]
@@ -223,10 +222,7 @@ func zrange(c *call, q rangeQuery) reply {
 	if q.by != byRank {
 		p.skip, p.most = int(q.offset), int(q.most)
 	}
-	var items []reply
-	if p.most > 0 {
-		items = make([]reply, 0, 2*min(p.most, z.len()))
-	}
+	items := c.items(0)
 	z.pick(p, func(it item) {
 		items = append(items, text(it.member))
 		if q.scores {
@@ -282,4 +278,27 @@ func zrank(c *call, reverse bool) reply {
 		rank = z.len() - 1 - rank
 	}
 	return number(int64(rank))
+}
+
+func zscan(c *call) reply {
+	q, bad := newScan(c.args[2])
+	z, fault := get[*zset](c.s, c.args[1])
+	switch {
+	case bad != nil:
+		return *bad
+	case fault != nil:
+		return *fault
+	case z == nil:
+		return page(0, nil)
+	}
+	if bad = q.options(c.args[3:], false); bad != nil {
+		return *bad
+	}
+	items := c.items(0)
+	next := z.page(q.cursor, q.count, func(it item) {
+		if q.takes(it.member) {
+			items = append(items, text(it.member), text(formatScore(it.score)))
+		}
+	})
+	return page(next, items)
 }

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
 	"math/rand"
-	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
 func TestSortedSetsAnswerAsRedis(t *testing.T) {
@@ -44,7 +41,7 @@ func compareWithRedis(t *testing.T, shapes func(*rand.Rand) []string, before [][
 		for key := range keys {
 			all = append(all, content(key))
 		}
-		real := redis.do(t, all)
+		real := redis.do(all)
 		for i, args := range all[1:] {
 			s.effects = effects{}
 			got := clonedReply(s.Do(args))
@@ -112,79 +109,12 @@ func sameReply(a, b reply) bool {
 	return true
 }
 
-// peer is a connection to a real server.
-type peer struct {
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-func dialRedis(t *testing.T) *peer {
-	t.Helper()
-	network, address, _ := strings.Cut(testserver.Redis(t), "://")
-	conn, err := net.Dial(network, address)
-	must.No(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return &peer{conn, bufio.NewReader(conn)}
-}
-
-// do sends commands, and returns their replies.
-func (p *peer) do(t *testing.T, all [][]string) []reply {
-	t.Helper()
-	var out []reply
-	for batch := range slices.Chunk(all, 200) {
-		var text []byte
-		for _, args := range batch {
-			text = AppendCommand(text, args...)
-		}
-		_, err := p.conn.Write(text)
-		must.No(t, err)
-		for range batch {
-			out = append(out, p.read(t))
-		}
-	}
-	return out
-}
-
-func (p *peer) read(t *testing.T) reply {
-	t.Helper()
-	line, err := p.r.ReadString('\n')
-	must.No(t, err)
-	kind, rest := line[0], strings.TrimSuffix(line[1:], "\r\n")
-	switch kind {
-	case '+':
-		return reply{Kind: functions.KindStatus, Text: rest}
-	case '-':
-		return functions.Error(rest)
-	}
-	n, err := strconv.ParseInt(rest, 10, 64)
-	must.No(t, err)
-	switch {
-	case kind == ':':
-		return number(n)
-	case n < 0:
-		return null
-	case kind == '$':
-		all := make([]byte, n+2)
-		_, err := io.ReadFull(p.r, all)
-		must.No(t, err)
-		if string(all[:n]) == "-0" { // a score; see formatScore
-			return text("0")
-		}
-		return text(string(all[:n]))
-	default:
-		items := make([]reply, n)
-		for i := range items {
-			items[i] = p.read(t)
-		}
-		return list(items)
-	}
-}
-
 func TestScoresAreReadAndWrittenAsByRedis(t *testing.T) {
 	redis := dialRedis(t)
 	r := rand.New(rand.NewSource(1))
 	texts := []string{"1e15", "1e16", "1e17", "123456789012345678", "9007199254740993", "-1e16", "99999999999999999",
-		"0.1", "1e-5", "1e-4", "4.9e-324", "1e-310", "1.7976931348623157e308", "inf", "-inf", ".5", "5.", "-0"}
+		"0.1", "1e-5", "1e-4", "4.9e-324", "1e-310", "1.7976931348623157e308", "inf", "-inf", ".5", "5.",
+		"-0", "0x1p-3", "0x", "1_0", "nan", "1e400", "1e-400", " 1", ""}
 	for range 5000 {
 		f := math.Float64frombits(r.Uint64())
 		if r.Intn(2) == 0 {
@@ -198,8 +128,8 @@ func TestScoresAreReadAndWrittenAsByRedis(t *testing.T) {
 	for _, text := range texts {
 		all = append(all, []string{"ZADD", "k", text, "m"}, []string{"ZSCORE", "k", "m"})
 	}
-	real := redis.do(t, all)
-	short := redis.do(t, [][]string{{"ZADD", "k", "0.1", "m"}, {"ZSCORE", "k", "m"}})[1].Text == "0.1"
+	real := redis.do(all)
+	short := redis.do([][]string{{"ZADD", "k", "0.1", "m"}, {"ZSCORE", "k", "m"}})[1].Text == "0.1"
 	s := New(nil)
 	s.Lock()
 	for i, args := range all {
@@ -325,6 +255,42 @@ func TestACloneIsReadWhileTheSetChanges(t *testing.T) {
 			}
 		}
 		wg.Wait()
+	}
+}
+
+// With few homes most members are elsewhere than at home, and move when one before them goes.
+func TestAScanHasAllThatStay(t *testing.T) {
+	for _, homes := range []uint64{3, 50, 1 << 40} {
+		r := rand.New(rand.NewSource(int64(homes)))
+		z := large(nil)
+		z.places.home = func(member string) uint64 { return digest(member) % homes * 3 }
+		name := func(i int) string { return fmt.Sprintf("m%d", i) }
+		for i := range 400 {
+			z.add(item{float64(i), name(i)})
+		}
+		seen := map[string]bool{}
+		pages := 0
+		for cursor := uint64(0); ; pages++ {
+			if cursor = z.page(cursor, 5, func(it item) { seen[it.member] = true }); cursor == 0 {
+				break
+			}
+			for range 20 { // the even ones stay
+				member := name(2*r.Intn(300) + 1)
+				if score, there := z.score(member); there {
+					z.remove(item{score, member})
+				} else {
+					z.add(item{1, member})
+				}
+			}
+		}
+		for i := 0; i < 400; i += 2 {
+			if score, there := z.score(name(i)); !there || score != float64(i) || !seen[name(i)] {
+				t.Errorf("%d homes: %s has %v, %v, and was listed: %v", homes, name(i), score, there, seen[name(i)])
+			}
+		}
+		if homes > 100 && pages < 20 {
+			t.Errorf("%d pages", pages)
+		}
 	}
 }
 
