@@ -1,118 +1,156 @@
-// Package embedded runs the development server: an in-memory, Redis-compatible server inside this process, so that
-// a demo, an example or a test needs nothing installed. It is stock miniredis with functions.
+// Package embedded runs a Redis-compatible server inside this process, so that nothing needs to be installed. It keeps
+// its data in memory, or in a folder.
 //
-//	client ──┐                              ┌─ keys in memory, gone when the last user releases it
-//	worker ──┼─ redis://127.0.0.1:port ─▶ miniredis
-//	tick  ───┘ or inproc://n, in memory     ├─ FCALL: internal/functions, one Lua state, which calls miniredis
-//	                                        └─ key TTLs: advanced by a ticker of ours, once a second
+//	client ──┐                                ┌─ internal/store: keys, in memory or also in the folder
+//	worker ──┼─ redis://127.0.0.1:port ─▶ session ─┼─ FCALL: internal/functions, one Lua state, which calls the store
+//	tick  ───┘ or inproc://n, in memory       └─ PUBLISH, SUBSCRIBE: the hub
 //
 // The engine speaks to it over loopback exactly as to a real server, and loads the same function library, so the
-// semantics are the real ones. A new store has 8 partitions unless the first process asks for another number. What
-// it lacks is everything that makes a server fit for
-// production: persistence, replication, access control, memory limits. Starting one therefore logs a warning,
-// takes a loopback address only, and is refused when the environment says production.
+// semantics are the real ones. A new store has 8 partitions unless the first process asks for another number. The
+// server answers the commands that FlowFabric and its tests use, as Redis does. It has one database, one user, no
+// replicas and no limit of memory.
 //
-// Time: the TIME command answers this machine's clock, until a test pins it with [Server.SetTime]. The
-// library stores and compares expiry times itself; key TTLs only clean up, so their resolution of one second
-// is never visible in an answer.
+// In memory it is for development: starting one logs a warning, takes a loopback address only, and is refused when the
+// environment says production. With a folder it is allowed in production, on one machine. One process owns the folder,
+// and others reach the server by its port. Every answer says that the effects of the command are as safe as
+// [Config.Fsync] promises, and no message of a command is seen before that. When the store cannot say so, because the
+// disk failed in the middle, the connection is closed.
+//
+// Time: commands go by this machine's clock, until a test pins it with [Server.SetTime].
 package embedded
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/functions"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/store"
 )
 
-// envVar is the environment variable that, set to "production", refuses the embedded server.
+// envVar is the environment variable that, set to "production", refuses a server without a folder.
 const envVar = "FLOWFABRIC_ENV"
 
-// How often key TTLs are advanced. Every pass visits all keys, so finer costs more than it is worth; and where time is
-// virtual, a year of it must not cost a tick for each of its seconds.
+// How often the memory of expired keys is given back. Where time is virtual, a year of it must not cost a tick for each
+// of its seconds.
 const (
-	ttlInterval          = time.Second
-	ttlIntervalInProcess = time.Minute
+	expireInterval          = time.Second
+	expireIntervalInProcess = time.Minute
 )
 
-// Config says how to start a server. The zero value listens on a free port of 127.0.0.1.
+// Fsync says when a change is safe on the disk, for a server with a folder.
+type Fsync int
+
+const (
+	// EverySecond answers once the operating system has the change. The end of the process loses nothing; the end of
+	// the machine may lose about the last second.
+	EverySecond Fsync = iota
+	// Always answers once the disk has the change. Callers at the same time share one sync.
+	Always
+)
+
+// Config says how to start a server. The zero value listens on a free port of 127.0.0.1 and keeps its data in memory.
 type Config struct {
-	// Addr is host:port; the host must be a loopback address or "localhost", because the server has no
-	// access control. Port 0 takes a free one. Default "127.0.0.1:0".
+	// Addr is host:port. The host must be a loopback address or "localhost", unless Dir and Password are set. Port 0
+	// takes a free one. Default "127.0.0.1:0".
 	Addr string
+	// Dir is the folder that keeps the data. It is made if it does not exist. One process at a time may use it.
+	// Default "": the data is in memory, and lost when the server closes.
+	Dir string
+	// Fsync says when a change is safe in Dir. Default [EverySecond].
+	Fsync Fsync
+	// Password is what a connection must tell (AUTH) before any other command, as client.Config.Password does. Default
+	// "": none is asked for.
+	Password string
 	// InProcess keeps the server off the network: it opens no port, Addr is ignored, and its URL ("inproc://7") is
 	// good in this process only. Then the server, its clock and every connection to it may live in a testing/synctest
 	// bubble, where waiting for a socket would keep virtual time from moving. Nobody outside can reach such a
 	// server, so it is not announced. Default false.
 	InProcess bool
-	// Logger receives the announcement. Default slog.Default().
+	// Logger receives the announcement, and what happens to the folder. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // Server is a running embedded server. Its methods may be called concurrently.
 type Server struct {
-	mini   *miniredis.Miniredis
-	url    string
-	hangUp func() // nobody can connect any more
-	cancel context.CancelFunc
-	loops  conc.WaitGroup
-	close  sync.Once
+	dir, password string
+	fsync         Fsync
+	log           *slog.Logger
+	store         *store.Store
+	host          *host // of functions; it belongs to the holder of the store's lock
+	hub           *hub
+
+	url     string
+	hangUp  func() // nobody can connect any more
+	cancel  context.CancelFunc
+	loops   conc.WaitGroup
+	close   sync.Once
+	started time.Time
+	runID   string
+
+	pinned           atomic.Pointer[time.Time] // the time that a test has set
+	lastID, commands atomic.Int64
 
 	mu       sync.Mutex
-	pinned   bool      // TIME is set by a test; the ticker stands still
-	advanced time.Time // key TTLs have been advanced up to here
+	closed   bool
+	sessions map[*session]struct{}
 }
 
-// Start starts a server and announces it once as development-only. ctx bounds the start, not the server's
-// life: that ends with [Server.Close]. The error wraps [flowfabric.ErrConfig] when the environment variable
-// FLOWFABRIC_ENV says production or when Addr is not a loopback address; a port in use is the listener's own error.
+// Start starts a server and announces it once. ctx bounds the start, not the server's life: that ends with
+// [Server.Close]. The error wraps [flowfabric.ErrConfig] when the environment variable FLOWFABRIC_ENV says production
+// and there is no Dir, when Addr may not be used, or when another process has the folder; a port in use is the
+// listener's own error.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if strings.EqualFold(strings.TrimSpace(os.Getenv(envVar)), "production") {
-		return nil, fmt.Errorf("%w: %s=production refuses the embedded server, which keeps nothing on disk; "+
-			"set FLOWFABRIC_URL to a Valkey or Redis server", flowfabric.ErrConfig, envVar)
+	if cfg.Dir == "" && strings.EqualFold(strings.TrimSpace(os.Getenv(envVar)), "production") {
+		return nil, fmt.Errorf("%w: %s=production refuses an embedded server that keeps nothing on disk; "+
+			"give it a folder (embedded:///path), or set FLOWFABRIC_URL to a Valkey or Redis server",
+			flowfabric.ErrConfig, envVar)
 	}
 	addr := cmp.Or(cfg.Addr, "127.0.0.1:0")
-	if err := checkLoopback(addr); err != nil && !cfg.InProcess {
+	if err := checkAddr(addr, cfg); err != nil && !cfg.InProcess {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", context.Cause(ctx))
 	}
-	s := &Server{mini: miniredis.NewMiniRedis(), advanced: time.Now()}
-	if err := s.equip(); err != nil {
-		s.mini.Close()
+	if err := compileOnce(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", err)
 	}
-	if cfg.InProcess {
-		s.url, s.hangUp = inproc.Listen(s.dial)
-	} else {
-		if err := s.listen(ctx, addr); err != nil {
-			s.mini.Close()
-			return nil, fmt.Errorf("start embedded server on %s: %w", addr, err)
-		}
-		cmp.Or(cfg.Logger, slog.Default()).Warn(
-			"flowfabric: embedded server started; for development only, nothing is persisted",
-			"url", s.url)
+	s := &Server{dir: cfg.Dir, password: cfg.Password, fsync: cfg.Fsync, log: cmp.Or(cfg.Logger, slog.Default()),
+		hub: newHub(), sessions: map[*session]struct{}{}, started: time.Now(), runID: newRunID()}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("start embedded server: %w", err)
 	}
-	interval := ttlInterval
-	if cfg.InProcess {
-		interval = ttlIntervalInProcess
-	}
+	opened := time.Since(s.started)
 	life, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.loops.Go(func() { s.advanceTTLs(life, interval) })
+	if cfg.InProcess {
+		s.url, s.hangUp = inproc.Listen(s.dial)
+		s.loops.Go(func() { s.expire(life, expireIntervalInProcess) })
+		return s, nil
+	}
+	if err := s.listen(ctx, life, addr); err != nil {
+		cancel()
+		return nil, errors.Join(fmt.Errorf("start embedded server on %s: %w", addr, err), s.store.Close())
+	}
+	s.loops.Go(func() { s.expire(life, expireInterval) })
+	s.announce(opened)
 	return s, nil
 }
 
@@ -122,21 +160,44 @@ var compileOnce = sync.OnceValue(func() error {
 	return err
 })
 
-// equip starts the server, which its first connection does, and gives it its functions before anybody can reach it.
-func (s *Server) equip() error {
-	if err := compileOnce(); err != nil {
-		return err
+func newRunID() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// open reads the folder, if there is one.
+func (s *Server) open() (err error) {
+	if s.dir == "" {
+		s.store = store.New(s.now)
+	} else {
+		if s.dir, err = filepath.Abs(s.dir); err != nil {
+			return err
+		}
+		if s.store, err = store.Open(s.dir, store.Options{Always: s.fsync == Always, Clock: s.now,
+			Logger: s.log}); err != nil {
+			return err
+		}
 	}
-	first, err := s.mini.Dial()
-	if err != nil {
-		return err
+	s.store.Deliver(s.hub)
+	s.host = newHost(s.store)
+	return nil
+}
+
+func (s *Server) announce(opened time.Duration) {
+	if s.dir == "" {
+		s.log.Warn("flowfabric: embedded server started; for development only, nothing is persisted", "url", s.url)
+		return
 	}
-	defer func() { _ = first.Close() }()
-	return addFunctions(s.mini)
+	s.store.Lock()
+	keys, _ := s.store.Size()
+	s.store.Unlock()
+	s.log.Info("flowfabric: embedded server started", "url", s.url, "folder", s.dir, "keys", keys,
+		"opened_in", opened.Round(time.Millisecond))
 }
 
 // listen takes connections of a port.
-func (s *Server) listen(ctx context.Context, addr string) error {
+func (s *Server) listen(ctx, life context.Context, addr string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return err
@@ -146,61 +207,105 @@ func (s *Server) listen(ctx context.Context, addr string) error {
 	s.loops.Go(func() {
 		for {
 			conn, err := l.Accept()
-			if err != nil {
+			switch {
+			case err == nil:
+				s.serve(conn)
+			case life.Err() != nil || errors.Is(err, net.ErrClosed):
 				return
+			default: // too many open files, say; it may pass
+				s.log.Warn("flowfabric: the embedded server cannot take a connection", "error", err)
+				select {
+				case <-life.Done():
+				case <-time.After(acceptPause):
+				}
 			}
-			s.mini.Server().ServeConn(conn)
 		}
 	})
 	return nil
 }
 
-// dial opens a connection in memory.
-func (s *Server) dial(context.Context) (net.Conn, error) { return s.mini.Dial() }
+// acceptPause is how long no connection is taken after one could not be.
+const acceptPause = 100 * time.Millisecond
 
-// URL is the address clients dial, "redis://127.0.0.1:port", or "inproc://n". It never changes.
+// dial opens a connection in memory.
+func (s *Server) dial(context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	if !s.serve(far) {
+		return nil, net.ErrClosed
+	}
+	return near, nil
+}
+
+// serve answers a connection, unless the server has been closed.
+func (s *Server) serve(conn net.Conn) bool {
+	c := &session{srv: s, conn: conn, in: store.NewReader(conn), id: s.lastID.Add(1), known: s.password == ""}
+	if !c.known {
+		c.in.Limit(strangerArguments, strangerBytes)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = conn.Close()
+		return false
+	}
+	s.sessions[c] = struct{}{}
+	s.loops.Go(c.serve)
+	return true
+}
+
+func (s *Server) forget(c *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, c)
+}
+
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// URL is the address clients dial, "redis://127.0.0.1:port", or "inproc://n". It never changes, and has no password.
 func (s *Server) URL() string { return s.url }
 
-// Close stops the server, drops its data and closes its connections. It is idempotent, and every call returns
-// only after the server has stopped.
+// Close stops the server and closes its connections. Data without a folder is lost. It is idempotent, and every call
+// returns only after the server has stopped.
 func (s *Server) Close() {
 	s.close.Do(func() {
 		s.cancel()
 		s.hangUp()
+		s.mu.Lock()
+		s.closed = true
+		for c := range s.sessions {
+			_ = c.conn.Close()
+		}
+		s.mu.Unlock()
 		s.loops.Wait()
-		s.mini.Close()
+		if err := s.store.Close(); err != nil {
+			s.log.Error("flowfabric: close the folder of the embedded server", "folder", s.dir, "error", err)
+		}
 	})
 }
 
-// SetTime pins the server's clock to t: TIME answers t until the next call, and key TTLs shrink by how far the
-// clock moved forward. A zero t lets the clock follow this machine's again. Only tests need it.
+// SetTime pins the server's clock to t: TIME answers t until the next call, and keys expire by it. A zero t lets the
+// clock follow this machine's again. Only tests need it.
 func (s *Server) SetTime(t time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.pinned {
-		s.advance(now)
-	}
-	s.pinned = !t.IsZero()
-	s.mini.SetTime(t)
-	if s.pinned {
-		now = t
-	}
-	s.advance(now)
-	s.advanced = now // also after a jump backwards, which gives no TTL back
-}
-
-// advance shrinks all key TTLs up to now. The caller holds mu.
-func (s *Server) advance(now time.Time) {
-	if elapsed := now.Sub(s.advanced); elapsed > 0 {
-		s.mini.FastForward(elapsed)
-		s.advanced = now
+	if t.IsZero() {
+		s.pinned.Store(nil)
+	} else {
+		s.pinned.Store(&t)
 	}
 }
 
-// advanceTTLs replaces what a real server does by itself: stock miniredis expires keys only when told to. Its
-// own clock-driven mode walks all keys on every command instead of once a second.
-func (s *Server) advanceTTLs(ctx context.Context, interval time.Duration) {
+func (s *Server) now() time.Time {
+	if t := s.pinned.Load(); t != nil {
+		return *t
+	}
+	return time.Now()
+}
+
+// expire gives back the memory of keys that nobody asks for any more.
+func (s *Server) expire(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -208,24 +313,21 @@ func (s *Server) advanceTTLs(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.mu.Lock()
-			if !s.pinned {
-				s.advance(time.Now())
-			}
-			s.mu.Unlock()
+			s.store.Expire()
 		}
 	}
 }
 
-// checkLoopback refuses an address that other machines could reach.
-func checkLoopback(addr string) error {
+// checkAddr refuses an address that other machines could reach, unless they need a password and the data is kept.
+func checkAddr(addr string, cfg Config) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%w: embedded server address %q: want host:port", flowfabric.ErrConfig, addr)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%w: embedded server address %q is not a loopback address; the server has no access control",
-			flowfabric.ErrConfig, addr)
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) &&
+		(cfg.Dir == "" || cfg.Password == "") {
+		return fmt.Errorf("%w: embedded server address %q is not a loopback address; that needs Config.Dir and "+
+			"Config.Password", flowfabric.ErrConfig, addr)
 	}
 	return nil
 }

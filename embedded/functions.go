@@ -1,155 +1,141 @@
 package embedded
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"fmt"
-	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
-
 	"github.com/flowfabric/flowfabric-go/internal/functions"
+	"github.com/flowfabric/flowfabric-go/internal/store"
 )
 
-// commands are FUNCTION, FCALL and FCALL_RO, which miniredis lacks. A call holds the lock of the server, so that it
-// is alone, as on Redis.
-type commands struct {
-	mini  *miniredis.Miniredis
-	inner *inner
-	lua   *functions.Interpreter
+// host gives functions the store. It implements [functions.Store].
+type host struct {
+	*store.Store
+	lua    *functions.Interpreter
+	script bool // a script runs, of which nobody knows beforehand whether it writes
 }
 
-// addFunctions registers the commands on a server that has been started.
-func addFunctions(mini *miniredis.Miniredis) error {
-	in, err := newInner(mini.Server())
-	if err != nil {
-		return err
-	}
-	f := &commands{mini: mini, inner: in, lua: functions.New(in)}
-	return errors.Join(
-		mini.Server().Register("FCALL",
-			func(c *server.Peer, cmd string, args []string) { f.call(c, cmd, args, false) }),
-		mini.Server().Register("FCALL_RO",
-			func(c *server.Peer, cmd string, args []string) { f.call(c, cmd, args, true) }, server.ReadOnlyOption()),
-		mini.Server().Register("FUNCTION", f.function),
-	)
+func newHost(s *store.Store) *host {
+	h := &host{Store: s}
+	h.lua = functions.New(h)
+	return h
 }
 
-func wrongNumber(cmd string) string {
-	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(cmd))
+var (
+	errNotFromScript = functions.Error("ERR This Redis command is not allowed from script")
+	errScriptArgs    = functions.Error("ERR Wrong number of args calling Redis command from script")
+)
+
+// Do implements [functions.Store].
+func (h *host) Do(args []string) functions.Reply {
+	if h.script && h.Writes(args[0]) {
+		if refusal := h.Refuses(); refusal != nil {
+			return *refusal
+		}
+	}
+	r := h.Store.Do(args)
+	if r.Kind != functions.KindError {
+		return r
+	}
+	if !h.Known(args[0]) {
+		if _, mine := commands[strings.ToUpper(args[0])]; mine {
+			return errNotFromScript
+		}
+	} else if !h.Takes(args) {
+		return errScriptArgs
+	}
+	return r
 }
 
-// refused answers calls in a place where the server could not carry them out: its lock is held, or it would have to
-// queue them.
-func refused(c *server.Peer, cmd string) bool {
-	switch {
-	case c.Ctx == nil:
-		return false
-	case contextOf(c).FieldByName("nested").Bool():
-		c.WriteError("ERR This Redis command is not allowed from script")
-	case !contextOf(c).FieldByName("transaction").IsNil():
-		c.WriteError("ERR the embedded server does not run " + cmd + " inside MULTI")
-	default:
-		return false
-	}
-	return true
-}
-
-// contextOf is what miniredis keeps of a connection.
-func contextOf(c *server.Peer) reflect.Value { return reflect.ValueOf(c.Ctx).Elem() }
-
-// call is FCALL and FCALL_RO.
-func (f *commands) call(c *server.Peer, cmd string, args []string, readonly bool) {
-	if len(args) < 2 {
-		c.WriteError(wrongNumber(cmd))
-		return
-	}
-	if refused(c, cmd) {
-		return
-	}
-	f.mini.Lock()
-	reply := f.run(c, args, readonly)
-	f.mini.Unlock()
-	c.Block(func(w *server.Writer) { write(w, reply) })
-}
-
-func (f *commands) run(c *server.Peer, args []string, readonly bool) functions.Reply {
-	if !f.lua.Known(args[0]) {
-		return functions.Error("ERR Function not found")
-	}
-	keys, err := strconv.Atoi(args[1])
-	switch rest := args[2:]; {
+// keysOf reads the number of keys and parts keys from arguments. fault is "" when that is possible.
+func keysOf(args []string) (keys, rest []string, fault string) {
+	n, err := strconv.Atoi(args[0])
+	switch rest = args[1:]; {
 	case err != nil:
-		return functions.Error("ERR Bad number of keys provided")
-	case keys < 0:
-		return functions.Error("ERR Number of keys can't be negative")
-	case keys > len(rest):
-		return functions.Error("ERR Number of keys can't be greater than number of args")
-	default:
-		f.inner.choose(c)
-		return f.lua.Call(args[0], rest[:keys], rest[keys:], readonly)
+		return nil, nil, "ERR Bad number of keys provided"
+	case n < 0:
+		return nil, nil, "ERR Number of keys can't be negative"
+	case n > len(rest):
+		return nil, nil, "ERR Number of keys can't be greater than number of args"
 	}
+	return rest[:n], rest[n:], ""
 }
 
-// function is FUNCTION LOAD, LIST, DELETE and FLUSH.
-func (f *commands) function(c *server.Peer, cmd string, args []string) {
-	if len(args) == 0 {
-		c.WriteError(wrongNumber(cmd))
+// fcall is FCALL and FCALL_RO.
+func fcall(c *session, args []string, readonly bool) {
+	lua := c.srv.host.lua
+	if !lua.Known(args[1]) {
+		c.fail("ERR Function not found")
 		return
 	}
-	if refused(c, cmd) {
+	keys, rest, fault := keysOf(args[2:])
+	if fault != "" {
+		c.fail(fault)
 		return
 	}
-	sub, args := strings.ToUpper(args[0]), args[1:]
-	if sub == "LOAD" && (len(args) == 1 || len(args) == 2 && strings.EqualFold(args[0], "REPLACE")) {
-		f.load(c, args[len(args)-1], len(args) == 2)
+	r := lua.Call(args[1], keys, rest, readonly)
+	c.reply(&r, asIs)
+}
+
+// eval is EVAL and EVAL_RO.
+func eval(c *session, args []string, readonly bool) {
+	keys, rest, fault := keysOf(args[2:])
+	if fault != "" {
+		c.fail(fault)
 		return
 	}
-	f.mini.Lock()
-	defer f.mini.Unlock()
+	c.srv.host.script = true
+	defer func() { c.srv.host.script = false }()
+	r := c.srv.host.lua.Eval(args[1], keys, rest, readonly)
+	c.reply(&r, asIs)
+}
+
+// function is FUNCTION LOAD, LIST, DELETE and FLUSH. Libraries are not among what a folder keeps: every process that
+// uses functions loads its own where they are missing.
+func function(c *session, args []string) {
+	lua := c.srv.host.lua
+	sub, rest := strings.ToUpper(args[1]), args[2:]
 	switch {
-	case sub == "DELETE" && len(args) == 1:
-		if !f.lua.Delete(args[0]) {
-			c.WriteError("ERR Library not found")
+	case sub == "LOAD" && (len(rest) == 1 || len(rest) == 2 && strings.EqualFold(rest[0], "REPLACE")):
+		compiled, err := functions.Compile(rest[len(rest)-1])
+		if err == nil {
+			err = lua.Load(compiled, len(rest) == 2)
+		}
+		if err != nil {
+			c.fail(err.Error())
 			return
 		}
-		c.WriteOK()
+		c.text(compiled.Name())
+	case sub == "DELETE" && len(rest) == 1:
+		if !lua.Delete(rest[0]) {
+			c.fail("ERR Library not found")
+			return
+		}
+		c.status("OK")
 	case sub == "FLUSH" &&
-		(len(args) == 0 || len(args) == 1 && slices.Contains([]string{"SYNC", "ASYNC"}, strings.ToUpper(args[0]))):
-		f.lua.Flush()
-		c.WriteOK()
+		(len(rest) == 0 || len(rest) == 1 && slices.Contains([]string{"SYNC", "ASYNC"}, strings.ToUpper(rest[0]))):
+		lua.Flush()
+		c.status("OK")
 	case sub == "LIST":
-		f.list(c, args)
+		list(c, rest)
 	case slices.Contains([]string{"LOAD", "DELETE", "FLUSH"}, sub):
-		c.WriteError(wrongNumber(cmd + "|" + sub))
+		wrong := store.WrongNumber("FUNCTION|" + sub)
+		c.reply(&wrong, asIs)
 	default:
-		c.WriteError("ERR unknown subcommand '" + sub + "'. Try FUNCTION HELP.")
+		c.fail("ERR unknown subcommand '" + sub + "'. Try FUNCTION HELP.")
 	}
 }
 
-// load is FUNCTION LOAD. Others are served while it compiles.
-func (f *commands) load(c *server.Peer, code string, replace bool) {
-	compiled, err := functions.Compile(code)
-	if err == nil {
-		f.mini.Lock()
-		err = f.lua.Load(compiled, replace)
-		f.mini.Unlock()
+// compile compiles a library before its call begins, so that others are served meanwhile.
+func compile(args []string) {
+	if strings.EqualFold(args[1], "LOAD") {
+		_, _ = functions.Compile(args[len(args)-1]) // FUNCTION LOAD gets it, or the same error
 	}
-	if err != nil {
-		c.WriteError(err.Error())
-		return
-	}
-	c.WriteBulk(compiled.Name())
 }
 
 // list is FUNCTION LIST [LIBRARYNAME pattern] [WITHCODE].
-func (f *commands) list(c *server.Peer, args []string) {
+func list(c *session, args []string) {
 	pattern, code := "*", false
 	for ; len(args) > 0; args = args[1:] {
 		switch {
@@ -158,211 +144,42 @@ func (f *commands) list(c *server.Peer, args []string) {
 		case strings.EqualFold(args[0], "LIBRARYNAME") && len(args) > 1:
 			pattern, args = args[1], args[1:]
 		default:
-			c.WriteError("ERR Unknown argument " + args[0])
+			c.fail("ERR Unknown argument " + args[0])
 			return
 		}
 	}
-	libraries := slices.DeleteFunc(f.lua.Libraries(), func(l functions.Library) bool {
-		matches, err := path.Match(pattern, l.Name)
-		return !matches || err != nil
-	})
-	c.Block(func(w *server.Writer) {
-		w.WriteLen(len(libraries))
-		for _, l := range libraries {
-			describe(w, l, code)
-		}
-	})
+	libraries := slices.DeleteFunc(c.srv.host.lua.Libraries(),
+		func(l functions.Library) bool { return !store.Match(pattern, l.Name) })
+	c.head('*', len(libraries))
+	for _, l := range libraries {
+		c.library(l, code)
+	}
 }
 
-func describe(w *server.Writer, l functions.Library, code bool) {
+func (c *session) library(l functions.Library, code bool) {
 	fields := 3
 	if code {
 		fields++
 	}
-	w.WriteMapLen(fields)
+	c.entries(fields)
 	for _, text := range []string{"library_name", l.Name, "engine", "LUA", "functions"} {
-		w.WriteBulk(text)
+		c.text(text)
 	}
-	w.WriteLen(len(l.Functions))
+	c.head('*', len(l.Functions))
 	for _, f := range l.Functions {
-		w.WriteMapLen(3)
-		w.WriteBulk("name")
-		w.WriteBulk(f.Name)
-		w.WriteBulk("description")
-		w.WriteNull()
-		w.WriteBulk("flags")
-		w.WriteSetLen(len(f.Flags))
+		c.entries(3)
+		c.text("name")
+		c.text(f.Name)
+		c.text("description")
+		c.null()
+		c.text("flags")
+		c.head(c.kind('~'), len(f.Flags))
 		for _, flag := range f.Flags {
-			w.WriteInline(flag)
+			c.status(flag)
 		}
 	}
 	if code {
-		w.WriteBulk("library_code")
-		w.WriteBulk(l.Code)
+		c.text("library_code")
+		c.text(l.Code)
 	}
-}
-
-// write sends a reply.
-func write(w *server.Writer, r functions.Reply) {
-	switch r.Kind {
-	case functions.KindInt:
-		w.WriteInt(int(r.Int))
-	case functions.KindBulk:
-		w.WriteBulk(r.Text)
-	case functions.KindStatus:
-		w.WriteInline(r.Text)
-	case functions.KindError:
-		w.WriteError(r.Text)
-	case functions.KindList:
-		w.WriteLen(len(r.List))
-		for _, item := range r.List {
-			write(w, item)
-		}
-	default:
-		w.WriteNull()
-	}
-}
-
-// inner runs the commands of functions on the server, whose lock the caller holds. Only a context that a script has
-// tells miniredis so.
-type inner struct {
-	server *server.Server
-	peer   *server.Peer
-	out    bytes.Buffer
-	list   []functions.Reply // reused
-}
-
-// innerName is a command that no server has: a hook takes it away while the context is captured.
-const innerName = "FLOWFABRIC.CONTEXT"
-
-func newInner(srv *server.Server) (*inner, error) {
-	in := &inner{server: srv}
-	in.peer = server.NewPeer(bufio.NewWriter(&in.out))
-	var captured any
-	srv.SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
-		if cmd != innerName {
-			return false
-		}
-		captured = c.Ctx
-		c.WriteOK()
-		return true
-	})
-	srv.Dispatch(in.peer, []string{"EVAL", "redis.call('" + innerName + "')", "0"})
-	srv.SetPreHook(nil)
-	in.peer.Flush()
-	in.peer.Ctx = captured
-	if captured == nil || !contextOf(in.peer).FieldByName("nested").Bool() {
-		return nil, fmt.Errorf("this version of miniredis keeps no context of a script: %q", in.out.String())
-	}
-	return in, nil
-}
-
-// choose works on the database that a connection has selected.
-func (in *inner) choose(c *server.Peer) {
-	db := int64(0)
-	if c.Ctx != nil {
-		db = contextOf(c).FieldByName("selectedDB").Int()
-	}
-	if contextOf(in.peer).FieldByName("selectedDB").Int() != db {
-		in.run([]string{"SELECT", strconv.FormatInt(db, 10)})
-	}
-}
-
-// alien are commands that would change the connection all calls share, or wait.
-var alien = []string{"AUTH", "BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "CLIENT",
-	"HELLO", "QUIT", "SELECT", "WAIT", "XREAD", "XREADGROUP"}
-
-// Do implements [functions.Store].
-func (in *inner) Do(args []string) functions.Reply {
-	if slices.Contains(alien, strings.ToUpper(args[0])) {
-		return functions.Error("ERR This Redis command is not allowed from script")
-	}
-	return in.run(args)
-}
-
-// neutral are commands that change nothing, though miniredis does not say so.
-var neutral = []string{"ECHO", "MEMORY", "OBJECT", "PING", "PUBSUB", "TIME", "XINFO"}
-
-// Writes implements [functions.Store].
-func (in *inner) Writes(command string) bool {
-	return in.server.IsRegisteredCommand(command) && !in.server.IsReadOnlyCommand(command) &&
-		!slices.Contains(neutral, strings.ToUpper(command))
-}
-
-func (in *inner) run(args []string) functions.Reply {
-	in.out.Reset()
-	in.server.Dispatch(in.peer, args)
-	in.peer.Flush()
-	r := reader{rest: in.out.Bytes()}
-	reply := r.reply(&in.list)
-	if reply.Kind == functions.KindError && strings.HasPrefix(reply.Text, "ERR unknown command ") {
-		return functions.Error("ERR Unknown Redis command called from script")
-	}
-	return reply
-}
-
-// reader reads a reply as miniredis writes it for RESP2.
-type reader struct{ rest []byte }
-
-// reply reads one. Its list is kept in the given one, if there is one.
-func (r *reader) reply(reuse *[]functions.Reply) functions.Reply {
-	line := r.line()
-	if len(line) == 0 {
-		return functions.Error("ERR the command has no reply")
-	}
-	switch text := line[1:]; line[0] {
-	case '+':
-		return functions.Reply{Kind: functions.KindStatus, Text: string(text)}
-	case '-':
-		return functions.Error(string(text))
-	case ':':
-		return functions.Reply{Kind: functions.KindInt, Int: int64(whole(text))}
-	case '$':
-		n := whole(text)
-		if n < 0 {
-			return functions.Reply{}
-		}
-		bulk := r.rest[:n]
-		r.rest = r.rest[n+len("\r\n"):]
-		return functions.Reply{Kind: functions.KindBulk, Text: string(bulk)}
-	default: // '*'
-		n := whole(text)
-		if n < 0 {
-			return functions.Reply{}
-		}
-		var list []functions.Reply
-		if reuse != nil {
-			list = (*reuse)[:0]
-		}
-		list = slices.Grow(list, n)
-		for range n {
-			list = append(list, r.reply(nil))
-		}
-		if reuse != nil {
-			*reuse = list
-		}
-		return functions.Reply{Kind: functions.KindList, List: list}
-	}
-}
-
-func (r *reader) line() []byte {
-	line, rest, _ := bytes.Cut(r.rest, []byte("\r\n"))
-	r.rest = rest
-	return line
-}
-
-// whole reads a whole number.
-func whole(text []byte) int {
-	n, negative := 0, false
-	for i, c := range text {
-		if i == 0 && c == '-' {
-			negative = true
-			continue
-		}
-		n = n*10 + int(c-'0')
-	}
-	if negative {
-		return -n
-	}
-	return n
 }

@@ -119,29 +119,21 @@ func TestFunctionsAnswerAsOnRedis(t *testing.T) {
 	}
 }
 
-// Functions work on the database that the connection has selected, and cannot select another.
+// There is one database, and a function cannot select another.
 func TestFunctionsAndDatabases(t *testing.T) {
-	url := start(t, embedded.Config{}).URL()
-	zero, three := dial(t, url), dial(t, url)
-	zero.do("FUNCTION", "LOAD", sample)
-	three.do("SELECT", "3")
-	three.do("FCALL", "set", "1", "k", "three")
-	zero.do("FCALL", "set", "1", "k", "zero")
-	for c, want := range map[*conn]string{zero: "zero", three: "three"} {
-		if got := c.do("FCALL", "get", "1", "k"); got[0] != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-		if got := c.do("GET", "k"); got[0] != want {
-			t.Errorf("GET %q, want %q", got, want)
-		}
+	c := dial(t, start(t, embedded.Config{}).URL())
+	c.do("FUNCTION", "LOAD", sample)
+	if got := append(c.do("SELECT", "0"), c.do("SELECT", "3")...); got[0] != "OK" ||
+		got[1] != "ERR DB index is out of range" {
+		t.Errorf("SELECT: %q", got)
 	}
-	if got := zero.do("FCALL", "run", "0", "SELECT", "3"); !strings.Contains(got[0], "not allowed from script") {
+	if got := c.do("FCALL", "run", "0", "SELECT", "3"); !strings.Contains(got[0], "not allowed from script") {
 		t.Errorf("SELECT in a function: %q", got)
 	}
 }
 
-// Where the server could not run a function it says so, and goes on.
-func TestFunctionsAreRefusedInside(t *testing.T) {
+// A function runs in a transaction, but not in a script.
+func TestFunctionsInside(t *testing.T) {
 	c := dial(t, start(t, embedded.Config{}).URL())
 	c.do("FUNCTION", "LOAD", sample)
 	if got := c.do("EVAL", "return redis.call('FCALL', 'get', '1', 'k')", "0"); !strings.Contains(got[0],
@@ -149,14 +141,14 @@ func TestFunctionsAreRefusedInside(t *testing.T) {
 		t.Errorf("in a script: %q", got)
 	}
 	c.do("MULTI")
-	for _, command := range [][]string{{"FCALL", "get", "1", "k"}, {"FUNCTION", "FLUSH"}} {
-		if got := c.do(command...); !strings.Contains(got[0], "inside MULTI") {
+	for _, command := range [][]string{{"FCALL", "add", "1", "k", "1"}, {"FCALL", "run", "1", "k", "HGET", "k", "f"},
+		{"FUNCTION", "LIST", "LIBRARYNAME", "none"}, {"FCALL", "add", "1", "k", "1"}} {
+		if got := c.do(command...); got[0] != "QUEUED" {
 			t.Errorf("%q in a transaction: %q", command, got)
 		}
 	}
-	c.do("DISCARD")
-	if got := c.do("FCALL", "set", "1", "k", "v"); got[0] != "OK" {
-		t.Errorf("afterwards: %q", got)
+	if got := c.do("EXEC"); len(got) != 3 || got[0] != "1" || !strings.HasPrefix(got[1], "WRONGTYPE") || got[2] != "2" {
+		t.Errorf("the transaction: %q", got)
 	}
 }
 

@@ -48,7 +48,8 @@ var beside = map[string]struct {
 	"internal/maintain":    {on: "internal/engine", also: []string{"internal/admit", "internal/flowplan"}},
 	"internal/partmetrics": {on: "internal/engine"},
 	"internal/functions":   {on: "lua"},
-	"embedded":             {on: "internal/engine", also: []string{"internal/functions"}},
+	"internal/store":       {on: "internal/functions", also: []string{"."}},
+	"embedded":             {on: "internal/engine", also: []string{"internal/functions", "internal/store"}},
 	"internal/explain":     {on: "internal/engine"},
 	"internal/flowdraw":    {on: "internal/engine"},
 	"internal/link":        {on: "handler"},
@@ -98,7 +99,7 @@ var owners = map[string][]string{
 	"github.com/redis/rueidis":            {"internal/engine", "internal/invariant"},
 	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
-	"github.com/alicebob/miniredis":       {"embedded"},
+	"github.com/tidwall/btree":            {"internal/store"},
 	"github.com/yuin/gopher-lua":          {"internal/functions", "internal/mutants"},
 	"github.com/prometheus/client_golang": {"runtime", "internal/partmetrics", "examples", "cmd/flowfabric"},
 	"github.com/google/jsonschema-go":     {"httpapi", "agent", "internal/edit"},
@@ -115,7 +116,7 @@ var owners = map[string][]string{
 var (
 	light = []string{"client", "admin", "flow", "internal/maintain"}
 	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus",
-		"go.opentelemetry.io/otel/sdk", "github.com/alicebob/miniredis", "github.com/yuin/gopher-lua"}
+		"go.opentelemetry.io/otel/sdk", "github.com/tidwall/btree", "github.com/yuin/gopher-lua"}
 )
 
 // arrows reports every import inside the module that points the wrong way.

@@ -85,7 +85,7 @@ func TestLibraries(t *testing.T) {
 		pkg("runtime", "@go.uber.org/fx", "@github.com/prometheus/client_golang/prometheus"),
 		pkg("examples/a", "@go.uber.org/fx"),
 		pkg("cmd/flowfabric", "@github.com/spf13/cobra"),
-		pkg("embedded", "@github.com/alicebob/miniredis/v2"),
+		pkg("internal/store", "@github.com/tidwall/btree"),
 		pkg("client", "@go.uber.org/fxlike"),
 		{ImportPath: module + "/runtime", Deps: []string{"go.uber.org/zap"}},
 	} {
@@ -98,7 +98,7 @@ func TestLibraries(t *testing.T) {
 		pkg("client", "@go.uber.org/fx"),
 		pkg("runtime", "@go.uber.org/zap"),
 		pkg("runtime", "@github.com/spf13/cobra"),
-		pkg("internal/testserver", "@github.com/alicebob/miniredis/v2"),
+		pkg("embedded", "@github.com/tidwall/btree"),
 		pkg("internal/engine", "@go.uber.org/goleak"),
 		pkg("handler", "@testing"),
 		{ImportPath: module + "/client", Deps: []string{"fmt", "go.uber.org/zap/zapcore"}},

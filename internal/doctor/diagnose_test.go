@@ -149,7 +149,7 @@ func TestDiagnoseCluster(t *testing.T) {
 func TestDiagnoseEmbedded(t *testing.T) {
 	d, err := Diagnose(t.Context(), engine.Config{URL: testserver.Embedded(t)})
 	if err != nil || !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil ||
-		!strings.HasPrefix(d.Nodes[0].Server, "miniredis") {
+		!strings.HasPrefix(d.Nodes[0].Server, "flowfabric") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	e, err := engine.Open(t.Context(), engine.Config{URL: testserver.Embedded(t)})

@@ -31,7 +31,11 @@ func badURL(format string, args ...any) error {
 // locate sets what a URL says: addresses, user, password, database, and how to dial.
 func locate(o *rueidis.ClientOption, raw string) error {
 	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok {
+	switch {
+	case inproc.IsEmbedded(raw):
+		return badURL(
+			"embedded: is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
+	case !ok:
 		return badURL(
 			"it has no scheme, want redis://host:6379, rediss://, valkey://, redis+sentinel://, unix:///path or embedded://")
 	}
@@ -57,9 +61,6 @@ func locate(o *rueidis.ClientOption, raw string) error {
 		o.InitAddress, o.ForceSingleClient, o.DialCtxFn = []string{raw}, true, dialing(dialInProcess)
 		o.Dialer.KeepAlive = -1 // nothing to probe: memory does not go silent
 		return nil
-	case "embedded":
-		return badURL(
-			"embedded:// is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
 	}
 	return badURL(
 		"its scheme is not known, want redis, rediss, valkey, valkeys, any of them with +sentinel, unix or embedded (in lower case)")

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -45,16 +46,18 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 			flowfabric.ErrConfig, sentinelExample)
 	}
 	s := serverInfo{name: text("server"), version: text("version")}
-	if s.embedded = s.name == "miniredis"; s.embedded {
-		return s, nil
-	}
+	s.embedded = s.name == inproc.ServerName
 	s.cluster = text("mode") == "cluster"
 	info, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
 	if err != nil {
 		return s, CallError("identify server (INFO)", err)
 	}
-	if v := ParseInfo(info)["valkey_version"]; v != "" {
+	facts := ParseInfo(info)
+	if v := facts["valkey_version"]; v != "" {
 		s.name, s.version = "valkey", v
+	}
+	if s.embedded {
+		s.version = facts["flowfabric_version"]
 	}
 	return s, nil
 }

@@ -10,10 +10,17 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// EmbeddedURL begins the URL of the development server in this process.
+// EmbeddedURL is the URL of the server in this process that keeps its data in memory. One with a folder behind it, or
+// with only "embedded:" before the folder, keeps its data there.
 const EmbeddedURL = "embedded://"
 
-// Resolver turns a URL that begins with [EmbeddedURL] into an address to dial, see embedded.Resolve.
+// ServerName is what the embedded server calls itself.
+const ServerName = "flowfabric"
+
+// IsEmbedded reports whether a URL selects a server in this process.
+func IsEmbedded(url string) bool { return strings.HasPrefix(url, "embedded:") }
+
+// Resolver turns a URL for which [IsEmbedded] is true into an address to dial, see embedded.Resolve.
 type Resolver func(ctx context.Context, url string, logger *slog.Logger) (realURL string, release func(), err error)
 
 var embedded atomic.Pointer[Resolver]
@@ -24,7 +31,7 @@ func SetEmbedded(r Resolver) { embedded.Store(&r) }
 // Resolve is embedded.Resolve, if the program has package embedded; every URL of another scheme passes through
 // unchanged. release is never nil.
 func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL string, release func(), err error) {
-	if !strings.HasPrefix(url, EmbeddedURL) {
+	if !IsEmbedded(url) {
 		return url, func() {}, nil
 	}
 	if r := embedded.Load(); r != nil {
@@ -32,6 +39,6 @@ func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL stri
 	}
 	return "", func() {},
 		fmt.Errorf(
-			`%w: URL: embedded:// needs the development server in this program; add the import _ "github.com/flowfabric/flowfabric-go/embedded"`,
+			`%w: URL: embedded:// needs the embedded server in this program; add the import _ "github.com/flowfabric/flowfabric-go/embedded"`,
 			flowfabric.ErrConfig)
 }

@@ -35,7 +35,7 @@ const (
 	mostBytes     = 512 << 20 // of one argument
 	mostLine      = 64 << 10
 	readBuffer    = 16 << 10
-	mostScratch   = 1 << 20 // what a reader keeps between commands
+	mostKept      = 1 << 20 // what a reader keeps between commands
 )
 
 // ErrProtocol is what no client sends.
@@ -98,7 +98,7 @@ func (r *Reader) Command(args []string) ([]string, error) {
 			args[i], begin = all[begin:end], end
 		}
 	}
-	if cap(r.text) > mostScratch || cap(r.ends) > mostScratch/8 {
+	if cap(r.text) > mostKept || cap(r.ends) > mostKept/8 {
 		r.text, r.ends = nil, nil
 	}
 	return args, nil
@@ -125,7 +125,7 @@ func (r *Reader) bulk() (long string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := ends(all); err != nil {
+	if err := ended(all); err != nil {
 		return "", err
 	}
 	r.text = append(r.text, all[:n]...)
@@ -146,10 +146,10 @@ func (r *Reader) long(n int) (string, error) {
 		}
 	}
 	r.offset += int64(n + 2)
-	return string(all[:n]), ends(all)
+	return string(all[:n]), ended(all)
 }
 
-func ends(all []byte) error {
+func ended(all []byte) error {
 	if !bytes.HasSuffix(all, []byte("\r\n")) {
 		return fmt.Errorf("%w: a text of %d bytes does not end there", ErrProtocol, len(all)-len("\r\n"))
 	}

@@ -100,6 +100,9 @@ func (s *Store) Writes(name string) bool {
 	return c != nil && c.writes
 }
 
+// Size is how many keys there are, and how many of them expire.
+func (s *Store) Size() (keys, expiring int) { return s.keys.count, len(s.keys.queue) }
+
 // call is one command while it runs.
 type call struct {
 	s       *Store

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -15,7 +16,7 @@ import (
 // else none (nil).
 func Configured(url, text string) (*Keyring, error) {
 	k, err := Parse(text)
-	if k == nil && err == nil && (strings.HasPrefix(url, "embedded://") || strings.HasPrefix(url, "inproc://")) {
+	if k == nil && err == nil && (inproc.IsEmbedded(url) || strings.HasPrefix(url, "inproc://")) {
 		return Development(), nil
 	}
 	return k, err

@@ -105,7 +105,7 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 	case f.url == "":
 		return fmt.Errorf("%w: no server is named: set -url or FLOWFABRIC_URL (redis://host:6379)", errUsage)
 	}
-	if strings.HasPrefix(f.url, "embedded://") {
+	if strings.HasPrefix(f.url, "embedded:") {
 		return fmt.Errorf(
 			"%w: embedded:// is a server inside another program, which nobody else can reach; 'flowfabric dev' starts one on a port",
 			errUsage)
