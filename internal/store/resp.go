@@ -125,7 +125,7 @@ func (r *Reader) bulk() (long string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := ended(all); err != nil {
+	if err := endsLine(all); err != nil {
 		return "", err
 	}
 	r.text = append(r.text, all[:n]...)
@@ -146,10 +146,10 @@ func (r *Reader) long(n int) (string, error) {
 		}
 	}
 	r.offset += int64(n + 2)
-	return string(all[:n]), ended(all)
+	return string(all[:n]), endsLine(all)
 }
 
-func ended(all []byte) error {
+func endsLine(all []byte) error {
 	if !bytes.HasSuffix(all, []byte("\r\n")) {
 		return fmt.Errorf("%w: a text of %d bytes does not end there", ErrProtocol, len(all)-len("\r\n"))
 	}
