@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -59,50 +58,25 @@ func Open(folder string, o Options) (s *Store, err error) {
 // recover reads the files and makes the log ready to go on in the last one.
 func (s *Store) recover(f *files) error {
 	l := s.log
-	logs, err := f.current()
-	if err != nil {
-		return err
-	}
-	if len(logs) == 0 {
-		return s.beginFolder()
-	}
 	s.now = s.clock()
 	s.ms = s.now.UnixMilli()
 	l.reading = true
 	defer func() { l.reading = false }()
-	before := ""
-	var baseSize int64
-	if n := f.first(); n > 0 {
-		r, err := s.readFile(f.path(base, n), base, n)
-		if err != nil {
-			return refused(f.path(base, n), err)
+	last, err := f.read(reading{record: s.repeat, torn: l.cut, base: func(keys int) error {
+		if keys != s.keys.count {
+			return &damage{0, fmt.Sprintf("it has %d keys, but its last line says %d", s.keys.count, keys)}
 		}
-		if r.keys != s.keys.count {
-			return fmt.Errorf("%w: %s ends after %d keys, but says that it has %d", flowfabric.ErrConfig,
-				f.path(base, n), s.keys.count, r.keys)
-		}
-		baseSize, l.salt = r.Offset(), r.head.salt
+		return nil
+	}})
+	if err != nil {
+		return err
 	}
-	for i, n := range logs {
-		path := f.path(logged, n)
-		r, err := s.readFile(path, logged, n)
-		if damaged := (*damage)(nil); i == len(logs)-1 && errors.As(err, &damaged) && damaged.offset > 0 {
-			err = l.cut(path, r, damaged)
-		}
-		if err != nil {
-			return refused(path, err)
-		}
-		if before != "" && r.head.before != before || l.salt != "" && l.salt != r.head.salt {
-			return fmt.Errorf("%w: %s continues a file of length:checksum %s, but %s is %s: files of different times "+
-				"were copied, or the end of that one is lost; restore both from one backup", flowfabric.ErrConfig, path,
-				r.head.before, f.path(logged, n-1), before)
-		}
-		before, l.salt = ended(r.at, r.sum), r.head.salt
-		l.file.number, l.file.size, l.queue.sum = n, r.at, r.sum
-		l.file.since += r.at
+	if last.salt == "" {
+		return s.beginFolder()
 	}
-	l.file.most = dueAfter(baseSize)
-	return s.goOn(f.path(logged, l.file.number))
+	l.salt, l.queue.sum = last.salt, last.sum
+	l.file.number, l.file.size, l.file.since, l.file.most = last.number, last.size, last.logs, dueAfter(last.base)
+	return s.goOn(f.path(logged, last.number))
 }
 
 // beginFolder begins the first log.
@@ -136,67 +110,42 @@ func (s *Store) goOn(path string) (err error) {
 	return nil
 }
 
-// readFile carries out a file, up to its end or its damage.
-func (s *Store) readFile(path string, k kind, number int) (r *records, err error) {
-	file, r, err := openRecords(path, k, number)
-	if err != nil {
-		return nil, err
+// cut cuts off the end of the last log and warns.
+func (l *log) cut(path string, r *records, d *damage) error {
+	bytes, err := cut(path, r, d)
+	if err == nil {
+		l.logger.Warn("the log of the store ended in the middle of a record, which was cut off",
+			"file", path, "offset", d.offset, "bytes", bytes)
 	}
-	defer file.Close()
-	for err == nil {
-		var commands [][]string
-		if commands, err = r.next(); err == nil {
-			err = s.repeat(commands, r.at)
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-		if k == base && r.keys < 0 {
-			err = &damage{r.at, "its last line is missing"}
-		}
-	}
-	return r, err
+	return err
 }
 
-// cut removes the end of the last log, which its process or its machine did not live to write as a whole. It is
-// damage if a whole record follows.
-func (l *log) cut(path string, r *records, d *damage) (err error) {
+// cut removes the end of the last log, which its process or its machine did not live to write as a whole, and says
+// how many bytes that were. If a whole record follows, it is damage.
+func cut(path string, r *records, d *damage) (bytes int64, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	follows, err := goodBehind(file, r.head, d.offset)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if follows >= 0 {
-		return &damage{d.offset, fmt.Sprintf("%s, and a whole record follows at offset %d", d.what, follows)}
+		return 0, &damage{d.offset, fmt.Sprintf("%s, and a whole one follows at offset %d", d.what, follows)}
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	l.logger.Warn("the log of the store ends in the middle of a record, which was cut off; no caller was told that it "+
-		"is safe unless the disk or the machine failed", "file", path, "offset", d.offset, "bytes", info.Size()-d.offset)
 	if err = step("truncate", path); err == nil {
 		err = file.Truncate(d.offset)
 	}
 	if err == nil {
 		err = syncFile(file)
 	}
-	return err
-}
-
-// refused tells what to do about damage.
-func refused(path string, err error) error {
-	d := (*damage)(nil)
-	if !errors.As(err, &d) {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return fmt.Errorf("%w: %s is damaged at %w; `flowfabric store inspect %s --at %d` shows what is there; "+
-		"restore a backup, or cut the file at that offset and remove the logs behind it to give up what follows",
-		flowfabric.ErrConfig, path, d, path, d.offset)
+	return info.Size() - d.offset, err
 }
 
 // repeat carries out a record.
