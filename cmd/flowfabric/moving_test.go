@@ -38,15 +38,11 @@ func move(t *testing.T, to *testserver.Server) {
 	fill(t, dir)
 	first := exported(t, dir)
 	pipe(t, to.Address(), first)
-	for _, line := range []string{"check", "doctor"} {
-		var out output
-		if code := run(t.Context(), append(strings.Fields(line), "--url", to.URL()), strings.NewReader(""), &out,
-			&out); code != exitOK {
-			t.Errorf("%s on the server: %d %s", line, code, out.String())
-		}
+	var out output
+	if code := run(t.Context(), []string{"check", "--url", to.URL()}, strings.NewReader(""), &out, &out); code != exitOK {
+		t.Errorf("check on the server: %d %s", code, out.String())
 	}
 	pipe(t, to.Address(), store.AppendCommand(nil, "SET", "other", "application"))
-	var out output
 	t.Setenv("FLOWFABRIC_TOKEN_KEYS", testKey("k1"))
 	if code := run(t.Context(), []string{"import", back, "--url", to.URL()}, strings.NewReader(""), &out,
 		&out); code != exitOK || !strings.Contains(out.String(), "1 key of other applications") ||

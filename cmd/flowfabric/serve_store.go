@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -70,7 +72,10 @@ func (a *app) store(ctx context.Context, o *ownStore, logger *slog.Logger) (reac
 		server.Close()
 		return reached{}, err
 	}
-	return reached{dialable(server.URL()), password, keys, server.Close}, nil
+	url := dialable(server.URL())
+	logger.Info("flowfabric: other processes reach the store", "at", url, "password", password != "",
+		"token_keys", filepath.Join(o.data.dir, tokenkeys.File))
+	return reached{url, password, keys, server.Close}, nil
 }
 
 // password is that of the store, "" for none.

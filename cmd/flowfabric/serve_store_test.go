@@ -35,7 +35,7 @@ func TestServeWithAStoreOfItsOwn(t *testing.T) {
 				"--addr", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, &said)
 		})
 		api := said.await(t, `dashboard=(http://[0-9.:]+)/`)
-		port := said.await(t, `url=redis://\S*:(\d+)`)
+		port := said.await(t, `at=redis://localhost:(\d+)`)
 		if status, body := get(t, api+"/readyz", ""); status != 200 {
 			t.Errorf("%d %s", status, body)
 		}
