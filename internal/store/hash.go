@@ -283,6 +283,9 @@ func hrandfield(c *call) reply {
 	switch {
 	case !whole:
 		return errNotInteger
+	case n == math.MinInt64:
+		return functions.Error("ERR value is out of range, value must between " +
+			"-9223372036854775807 and 9223372036854775807")
 	case len(c.args) > 4 || values && !strings.EqualFold(c.args[3], "WITHVALUES"):
 		return errSyntax
 	case n < -math.MaxInt64/2 || values && n > math.MaxInt64/2:

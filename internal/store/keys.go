@@ -93,7 +93,8 @@ func newConditions(words []string) (q conditions, fault *reply) {
 		case "LT":
 			q.sooner = true
 		default:
-			f := functions.Error("ERR Unsupported option " + word)
+			word, _, _ = strings.Cut(word, "\x00") // an error is one line
+			f := functions.Error("ERR Unsupported option " + strings.NewReplacer("\r", " ", "\n", " ").Replace(word))
 			return q, &f
 		}
 	}
@@ -185,9 +186,11 @@ func rename(c *call) reply {
 
 // copyCommand is COPY from to [REPLACE].
 func copyCommand(c *call) reply {
-	replace := len(c.args) == 4 && strings.EqualFold(c.args[3], "REPLACE")
-	if len(c.args) > 3 && !replace {
-		return errSyntax
+	replace := len(c.args) > 3
+	for _, word := range c.args[3:] {
+		if !strings.EqualFold(word, "REPLACE") {
+			return errSyntax
+		}
 	}
 	from, to := c.args[1], c.args[2]
 	if from == to {

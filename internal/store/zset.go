@@ -50,13 +50,13 @@ func (z *zset) clone() value {
 	return &zset{small: z.small, shared: true}
 }
 
-// dumped is the number of elements in one command of a dump.
-const dumped = 256
+// dumpRow is the number of elements in one command of a dump.
+const dumpRow = 256
 
 func (z *zset) dump(key string, emit func(args ...string)) {
 	args := []string{"ZADD", key}
 	z.walk(beginning, func(it item) bool {
-		if len(args) >= 2+2*dumped {
+		if len(args) >= 2+2*dumpRow {
 			emit(args...)
 			args = []string{"ZADD", key}
 		}

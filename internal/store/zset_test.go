@@ -54,8 +54,8 @@ func compareWithRedis(t *testing.T, shapes func(*rand.Rand) []string, before [][
 				}
 			}
 		}
-		dumped := New(nil)
-		dumped.Lock()
+		copied := New(nil)
+		copied.Lock()
 		for key := range keys {
 			want := clonedReply(s.Do(content(key)))
 			if got := clonedReply(repeated.Do(content(key))); !sameReply(want, got) {
@@ -63,12 +63,12 @@ func compareWithRedis(t *testing.T, shapes func(*rand.Rand) []string, before [][
 			}
 			if e := s.find(key); e != nil {
 				e.value.dump(key, func(args ...string) {
-					if got := dumped.Do(args); got.Kind == functions.KindError {
+					if got := copied.Do(args); got.Kind == functions.KindError {
 						t.Errorf("seed %d: dump %q: %s", seed, args, got.Text)
 					}
 				})
 			}
-			if got := clonedReply(dumped.Do(content(key))); !sameReply(want, got) {
+			if got := clonedReply(copied.Do(content(key))); !sameReply(want, got) {
 				t.Errorf("seed %d: %s of the dump\n%v\n%v", seed, key, want, got)
 			}
 		}
