@@ -195,7 +195,7 @@ func (c *session) call(all ...[]string) {
 				"error", defect, slog.String("stack", string(debug.Stack())))
 		}
 		c.published = c.srv.hub.last
-		c.position = s.Unlock()
+		c.position = max(c.position, s.Unlock())
 	}()
 	if refusal := c.refusal(all); refusal != nil {
 		c.reply(refusal, asIs)

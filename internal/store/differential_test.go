@@ -276,7 +276,7 @@ func (d *duel) compareContent() {
 	d.compare("what is exported", have, content(copied))
 	d.compare("what the effects build", have, content(d.again))
 	for _, f := range d.clones {
-		if now := dumped(f.value); !slices.Equal(now, f.was) {
+		if now := dumpedKey(f.value); !slices.Equal(now, f.was) {
 			d.t.Fatalf("a clone has changed from\n%.500q to\n%.500q", f.was, now)
 		}
 	}
@@ -300,13 +300,13 @@ func (d *duel) compare(what string, ours, others map[string][]string) {
 func content(s *Store) map[string][]string {
 	all := map[string][]string{}
 	for key, e := range s.all {
-		all[key] = append(dumped(e.value), itoa(e.expires))
+		all[key] = append(dumpedKey(e.value), itoa(e.expires))
 	}
 	return all
 }
 
 // dumped is what a value holds, in order if it has one.
-func dumped(v value) (all []string) {
+func dumpedKey(v value) (all []string) {
 	v.dump("", func(args ...string) { all = append(all, args[2:]...) })
 	switch v := v.(type) {
 	case *hash:
@@ -337,5 +337,5 @@ func (d *duel) freeze() {
 	if d.r.Intn(2) == 0 { // the clone stays in the store, which must not change the value that is kept
 		c, e.value = e.value, c
 	}
-	d.clones = append(d.clones, frozen{c, dumped(c)})
+	d.clones = append(d.clones, frozen{c, dumpedKey(c)})
 }

@@ -46,8 +46,8 @@ func run(t testing.TB, s *Store, commands ...string) (position int64) {
 	return s.Unlock()
 }
 
-// content is everything that a store holds, by key.
-func content(s *Store) map[string]string {
+// held is everything that a store holds, by key.
+func held(s *Store) map[string]string {
 	s.Lock()
 	defer s.Unlock()
 	all := map[string]string{}
@@ -72,14 +72,14 @@ func TestAFolderKeepsWhatCallsChanged(t *testing.T) {
 		do(t, s, "SET text 1")
 		do(t, s, "HSET hash a 1 b 2", "ZADD sorted 1 x 2 y", "RPUSH list a b", "SADD set 1 2", "PEXPIRE hash 100000")
 		do(t, s, "DEL text", "INCRBY n 5")
-		want := content(s)
+		want := held(s)
 		must.No(t, s.Close())
 		must.No(t, s.Close())
 		for range 2 {
 			s, logs := opened(t, folder, always)
-			same(t, "opened again", content(s), want)
+			same(t, "opened again", held(s), want)
 			must.No(t, s.Rewrite())
-			same(t, "rewritten", content(s), want)
+			same(t, "rewritten", held(s), want)
 			must.No(t, s.Close())
 			if logs.Len() > 0 {
 				t.Error(logs)
@@ -141,7 +141,7 @@ func written(t testing.TB) (all map[string][]byte, contents []map[string]string,
 	for _, calls := range [][]string{{}, {"SET a 1"}, {"HSET h f 1", "INCR a"}, {"SET MULTI EXEC"},
 		{"DEL a", "RPUSH l *1 $3 #00000000"}} {
 		do(t, s, calls...)
-		contents, ends = append(contents, content(s)), append(ends, s.log.file.size)
+		contents, ends = append(contents, held(s)), append(ends, s.log.file.size)
 	}
 	must.No(t, s.Close())
 	return filesOf(t, folder), contents, ends
@@ -154,17 +154,17 @@ func TestEveryTornTailIsCutOff(t *testing.T) {
 	for record := 1; record < len(ends); record++ {
 		for at := ends[record-1]; at < ends[record]; at++ {
 			s, logs := opened(t, folderOf(t, folder, map[string][]byte{"log-0.resp": whole[:at]}), false)
-			same(t, fmt.Sprint("cut at ", at), content(s), contents[record-1])
+			same(t, fmt.Sprint("cut at ", at), held(s), contents[record-1])
 			torn := at - ends[record-1]
 			if told := fmt.Sprintf("offset=%d bytes=%d\n", ends[record-1], torn); torn > 0 &&
 				!strings.Contains(logs.String(), told) || torn == 0 && logs.Len() > 0 {
 				t.Errorf("cut at %d: %s, want %s", at, logs, told)
 			}
 			do(t, s, "SET after 1")
-			want := content(s)
+			want := held(s)
 			must.No(t, s.Close())
 			s, logs = opened(t, folder, false)
-			same(t, "after it went on", content(s), want)
+			same(t, "after it went on", held(s), want)
 			must.No(t, s.Close())
 			if logs.Len() > 0 {
 				t.Error(logs)
@@ -196,7 +196,7 @@ func TestEveryDamagedByteIsRefused(t *testing.T) {
 		}
 	}
 	s, _ := opened(t, folderOf(t, folder, all), false)
-	same(t, "undamaged", content(s), contents[4])
+	same(t, "undamaged", held(s), contents[4])
 	must.No(t, s.Rewrite())
 	must.No(t, s.Close())
 	rewritten := filesOf(t, folder)
@@ -226,11 +226,11 @@ func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	must.No(t, err)
 	do(t, s, "SET behind 1")
 	s.snapshot = nil
-	want := content(s)
+	want := held(s)
 	must.No(t, s.Close())
 	two := filesOf(t, folder)
 	s, _ = opened(t, folder, false)
-	same(t, "two logs", content(s), want)
+	same(t, "two logs", held(s), want)
 	must.No(t, s.Rewrite())
 	must.No(t, s.Close())
 	if names := slices.Sorted(maps.Keys(filesOf(t, folder))); !slices.Equal(names,
@@ -265,7 +265,7 @@ func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	s, _ = opened(t, folderOf(t, folder, changed(func(f map[string][]byte) {
 		f["base-1.tmp"], f["log-2.tmp"], f["base-x.resp"] = nil, nil, []byte("of the user")
 	})), false)
-	same(t, "with unfinished files", content(s), want)
+	same(t, "with unfinished files", held(s), want)
 	if f := filesOf(t, folder); len(f) != 3 || string(f["base-x.resp"]) != "of the user" {
 		t.Errorf("%q", f)
 	}

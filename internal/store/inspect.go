@@ -73,7 +73,7 @@ func inspectFile(w io.Writer, path string, offset int64) error {
 	_, err = fmt.Fprintf(w, "%s: %s %d, written behind %s\n", filepath.Base(path), r.head.kind, r.head.number,
 		r.head.before)
 	var shown []string
-	for r.Offset() <= offset && err == nil {
+	for err == nil && (len(shown) == 0 || r.Offset() <= offset) {
 		var commands [][]string
 		switch commands, err = r.next(); {
 		case err == nil:

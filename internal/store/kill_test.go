@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
@@ -22,7 +21,8 @@ func child(plan string) int {
 	var steps atomic.Int64
 	step = func(string, string) error {
 		if steps.Add(1) == dieAt {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			self, _ := os.FindProcess(os.Getpid())
+			_ = self.Kill()
 			select {}
 		}
 		return nil

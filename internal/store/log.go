@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -60,6 +61,11 @@ type log struct {
 		most    int64  // more of them begin a rewrite
 	}
 	refusing atomic.Pointer[refusal]
+	group    struct {
+		sync.Mutex
+		wrote   sync.Cond
+		writing bool // one of those who wait writes
+	}
 
 	rewriting sync.Mutex
 	rewrites  uint32
@@ -99,16 +105,33 @@ func (s *Store) Wait(position int64) error {
 	return s.log.wait(position)
 }
 
+// wait makes one of those who wait write for all. The others wait for the end of that and not for a lock, which they
+// would be given one after another while new callers write alone.
 func (l *log) wait(position int64) error {
-	l.file.Lock()
-	defer l.file.Unlock()
-	if l.safe.Load() >= position {
-		return nil
+	g := &l.group
+	g.Lock()
+	defer g.Unlock()
+	for l.safe.Load() < position {
+		if r := l.refusing.Load(); r != nil {
+			return r.err
+		}
+		if g.writing {
+			g.wrote.Wait()
+			continue
+		}
+		g.writing = true
+		g.Unlock()
+		if l.always {
+			runtime.Gosched() // those whose last sync has just ended may come along
+		}
+		l.file.Lock()
+		_ = l.flush() // it refuses
+		l.file.Unlock()
+		g.Lock()
+		g.writing = false
+		g.wrote.Broadcast()
 	}
-	if r := l.refusing.Load(); r != nil {
-		return r.err
-	}
-	return l.flush()
+	return nil
 }
 
 // flush writes what is in the queue. The caller has the file's lock.

@@ -39,6 +39,7 @@ func Open(folder string, o Options) (s *Store, err error) {
 	s = New(o.Clock)
 	l := &log{folder: folder, always: o.Always, logger: cmp.Or(o.Logger, slog.Default()), lock: lock,
 		ended: make(chan struct{}), wake: make(chan struct{}, 1), grown: make(chan struct{}, 1)}
+	l.group.wrote.L = &l.group
 	s.log = l
 	f, err := listFiles(folder)
 	if err != nil {

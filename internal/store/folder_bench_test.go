@@ -1,0 +1,99 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
+)
+
+// BenchmarkCalls is what a call costs that changes four fields of a hash: in memory, with a folder, and with a sync.
+func BenchmarkCalls(b *testing.B) {
+	for _, mode := range []string{"memory", "everysec", "always"} {
+		for _, callers := range []int{1, 64} {
+			b.Run(fmt.Sprint(mode, "/callers=", callers), func(b *testing.B) {
+				s := New(nil)
+				if mode != "memory" {
+					s, _ = opened(b, b.TempDir(), mode == "always")
+				}
+				var key atomic.Int64
+				b.SetParallelism((callers + 1) / 2) // of two processors
+				call := func() {
+					s.Lock()
+					s.Do([]string{"HSET", strconv.FormatInt(key.Add(1)%1000, 10), "state", "running", "worker", "w-1",
+						"attempt", "1", "started", "1700000000000"})
+					if err := s.Wait(s.Unlock()); err != nil {
+						b.Error(err)
+					}
+				}
+				if callers == 1 {
+					for b.Loop() {
+						call()
+					}
+					return
+				}
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						call()
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkSync is what the disk needs to keep a record of 200 bytes.
+func BenchmarkSync(b *testing.B) {
+	file, err := os.Create(filepath.Join(b.TempDir(), "file"))
+	must.No(b, err)
+	defer file.Close()
+	record := make([]byte, 200)
+	for b.Loop() {
+		_, err := file.Write(record)
+		must.No(b, err)
+		must.No(b, file.Sync())
+	}
+}
+
+// BenchmarkRecovery reads a million hashes of 20 fields, from a log and from a base.
+func BenchmarkRecovery(b *testing.B) {
+	folder := b.TempDir()
+	s, _ := opened(b, folder, false)
+	const hashes = 1_000_000
+	args := []string{"HSET", ""}
+	for f := range 20 {
+		args = append(args, fmt.Sprint("field-", f), fmt.Sprint("value-", f))
+	}
+	for i := range hashes {
+		s.Lock()
+		args[1] = "execution:" + strconv.Itoa(i)
+		s.Do(args)
+		if position := s.Unlock(); i%100 == 0 {
+			must.No(b, s.Wait(position))
+		}
+	}
+	must.No(b, s.Close())
+	for _, from := range []string{"log", "base"} {
+		b.Run(from, func(b *testing.B) {
+			for b.Loop() {
+				s, _ := opened(b, folder, false)
+				b.StopTimer()
+				if keys, _ := s.Size(); keys != hashes {
+					b.Fatal(keys)
+				}
+				if from == "base" {
+					b.ReportMetric(float64(s.log.file.since), "log-bytes")
+				}
+				must.No(b, s.Close())
+				b.StartTimer()
+			}
+		})
+		s, _ := opened(b, folder, false)
+		must.No(b, s.Rewrite())
+		must.No(b, s.Close())
+	}
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+)
+
+// busy opens a folder and changes it by random calls until the test ends. still stops them while f runs.
+func busy(t *testing.T, folder string) (s *Store, clock func() time.Time, still func(f func())) {
+	t.Helper()
+	var ms atomic.Int64
+	ms.Store(1_700_000_000_000)
+	clock = func() time.Time { return time.UnixMilli(ms.Load()) }
+	s, err := Open(folder, Options{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	must.No(t, err)
+	var turn sync.Mutex
+	var ended atomic.Bool
+	var writer conc.WaitGroup
+	writer.Go(func() {
+		for r := rand.New(rand.NewPCG(1, 2)); !ended.Load(); {
+			turn.Lock()
+			s.Lock()
+			for range r.IntN(4) {
+				s.Do(strings.Fields(randomCommand(r)))
+			}
+			position := s.Unlock()
+			ms.Add(int64(r.IntN(2)))
+			if err := s.Wait(position); err != nil && !ended.Load() {
+				t.Error(err)
+			}
+			turn.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		ended.Store(true)
+		writer.Wait()
+		must.No(t, s.Close())
+	})
+	return s, clock, func(f func()) {
+		turn.Lock()
+		defer turn.Unlock()
+		f()
+	}
+}
+
+// While random calls change everything, the log is rewritten again and again; what is read back is what is there.
+func TestRewritesBesideCalls(t *testing.T) {
+	folder, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	s, clock, still := busy(t, folder)
+	for i := range 60 {
+		if err := s.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		still(func() {
+			want := held(s)
+			again, err := Open(folderOf(t, copied, filesOf(t, folder)), Options{Clock: clock})
+			must.No(t, err)
+			same(t, fmt.Sprint("round ", i), held(again), want)
+			must.No(t, again.Close())
+		})
+	}
+}
+
+// A log rewrites itself when it has grown, and a folder stays within three times of what is alive.
+func TestALogRewritesItself(t *testing.T) {
+	defer func(before int64) { rewriteLeast = before }(rewriteLeast)
+	rewriteLeast = 16 << 10
+	folder := t.TempDir()
+	s, _ := opened(t, folder, false)
+	for i := 0; ; i++ {
+		do(t, s, fmt.Sprint("SET k", i%50, " ", strings.Repeat("x", 100)))
+		if f, err := listFiles(folder); err == nil && f.first() >= 3 {
+			break
+		}
+	}
+}
+
+// A copy that is made while calls and rewrites go on is whole. One by files alone is whole, or refused.
+func TestCopiesBesideCalls(t *testing.T) {
+	folder, parent := t.TempDir(), t.TempDir()
+	s, clock, still := busy(t, folder)
+	var rewriter conc.WaitGroup
+	var ended atomic.Bool
+	rewriter.Go(func() {
+		for !ended.Load() {
+			if err := s.Rewrite(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var backups, copies int
+	for i := range 20 {
+		dest := filepath.Join(parent, fmt.Sprint(i))
+		must.No(t, Backup(t.Context(), folder, dest))
+		again, err := Open(dest, Options{Clock: clock})
+		must.No(t, err)
+		backups += len(held(again))
+		must.No(t, again.Close())
+
+		files := map[string][]byte{}
+		entries, err := os.ReadDir(folder)
+		must.No(t, err)
+		for _, e := range entries {
+			if data, err := os.ReadFile(filepath.Join(folder, e.Name())); err == nil {
+				files[e.Name()] = data
+			}
+		}
+		again, err = Open(folderOf(t, filepath.Join(parent, "plain"), files), Options{Clock: clock})
+		switch {
+		case err == nil:
+			copies++
+			must.No(t, again.Close())
+		case !errors.Is(err, flowfabric.ErrConfig):
+			t.Error(err)
+		}
+	}
+	ended.Store(true)
+	rewriter.Wait()
+	still(func() {
+		dest := filepath.Join(parent, "last")
+		must.No(t, Backup(t.Context(), folder, dest))
+		again, err := Open(dest, Options{Clock: clock})
+		must.No(t, err)
+		same(t, "backup", held(again), held(s))
+		must.No(t, again.Close())
+		if err := Backup(t.Context(), folder, dest); !errors.Is(err, flowfabric.ErrConfig) {
+			t.Errorf("to a folder with a store: %v", err)
+		}
+	})
+	if err := Backup(t.Context(), t.TempDir(), filepath.Join(parent, "none")); !errors.Is(err, flowfabric.ErrConfig) {
+		t.Errorf("of nothing: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(parent, "*unfinished*")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	t.Logf("%d keys in backups, %d of 20 plain copies opened", backups, copies)
+}
