@@ -55,13 +55,12 @@ func (d *dataFlags) where() string {
 	return fmt.Sprintf("data in %s (fsync %s).", d.dir, cmp.Or(d.fsync, fsyncUsual))
 }
 
-// tokenKeys are the keys of the folder, which it keeps; in memory one of this process. configured is what the folder
-// begins with.
-func (d *dataFlags) tokenKeys(configured string) (string, error) {
+// tokenKeys are the keys of the folder, which it keeps; in memory one of this process.
+func (d *dataFlags) tokenKeys() (string, error) {
 	if d.dir == "" {
-		return cmp.Or(configured, tokenkeys.Fresh()), nil
+		return tokenkeys.Fresh(), nil
 	}
-	return tokenkeys.Kept(d.dir, configured)
+	return tokenkeys.Kept(d.dir, "")
 }
 
 // hasData reports whether a folder has files of a store.

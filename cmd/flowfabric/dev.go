@@ -87,7 +87,7 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	}
 	defer eng.Close()
 
-	key, err := f.data.tokenKeys("")
+	key, err := f.data.tokenKeys()
 	if err != nil {
 		return err
 	}

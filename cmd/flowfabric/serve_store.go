@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,14 +66,17 @@ func (a *app) store(ctx context.Context, o *ownStore, logger *slog.Logger) (reac
 	if err != nil {
 		return reached{}, err
 	}
-	keys, err := o.data.tokenKeys(os.Getenv(suspend.EnvTokenKeys))
-	if err != nil {
-		server.Close()
-		return reached{}, err
+	keys, from := os.Getenv(suspend.EnvTokenKeys), suspend.EnvTokenKeys
+	if keys == "" {
+		from = filepath.Join(o.data.dir, tokenkeys.File)
+		if keys, err = o.data.tokenKeys(); err != nil {
+			server.Close()
+			return reached{}, err
+		}
 	}
-	url := dialable(server.URL())
+	url := server.URL()
 	logger.Info("flowfabric: other processes reach the store", "at", url, "password", password != "",
-		"token_keys", filepath.Join(o.data.dir, tokenkeys.File))
+		"token_keys", from)
 	return reached{url, password, keys, server.Close}, nil
 }
 
@@ -98,13 +100,4 @@ func (o *ownStore) password() (string, error) {
 			len(password), minPassword)
 	}
 	return password, nil
-}
-
-// dialable is the URL of a server on all addresses as this machine reaches it.
-func dialable(url string) string {
-	host, port, err := net.SplitHostPort(strings.TrimPrefix(url, "redis://"))
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "redis://" + net.JoinHostPort("localhost", port)
-	}
-	return url
 }

@@ -20,6 +20,7 @@ import (
 // have it.
 func TestServeWithAStoreOfItsOwn(t *testing.T) {
 	t.Setenv("FLOWFABRIC_URL", "redis://127.0.0.1:1") // --data is in its place
+	t.Setenv("FLOWFABRIC_TOKEN_KEYS", "")
 	const password = "0123456789abcdef0123456789abcdef"
 	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "password")
 	must.No(t, os.WriteFile(file, []byte(password+"\n"), 0o600))

@@ -73,3 +73,16 @@ func TestBadKeysOfAFolder(t *testing.T) {
 		}
 	}
 }
+
+// A program on a folder signs with what the folder keeps, unless it is given keys.
+func TestConfiguredForAFolder(t *testing.T) {
+	url := "embedded://" + t.TempDir()
+	one, err := Configured(url, "")
+	must.No(t, err)
+	if two, err := Configured(url, ""); err != nil || two.Kids()[0] != one.Kids()[0] {
+		t.Errorf("%v, %v: other keys after a restart", two, err)
+	}
+	if given, err := Configured(url, "k1:"+secretA); err != nil || given.Kids()[0] != "k1" {
+		t.Errorf("%v, %v: keys that were given are not used", given, err)
+	}
+}
