@@ -30,13 +30,13 @@ type posted struct {
 	MessageID string      `json:"messageId"`
 }
 
-// What a POST of the AI SDK wants.
+// The triggers of a POST of the AI SDK.
 const (
 	triggerSubmit     = "submit-message"
 	triggerRegenerate = "regenerate-message"
 )
 
-// post takes what a front end of the AI SDK says, and answers with the stream of what the assistant answers.
+// post takes a request of a front end of the AI SDK, and responds with the stream of the answer.
 func (h *Handler) post(c *request) error {
 	var in posted
 	if err := decodeBody(c, &in); err != nil {
@@ -53,7 +53,7 @@ func (h *Handler) post(c *request) error {
 	return h.stream(c, out, more)
 }
 
-// do does what a POST wants. More says that the front end has the beginning of the answer.
+// do carries out a POST. More says that the front end has the beginning of the answer.
 func (h *Handler) do(c *request, in posted) (out heard, more bool, err error) {
 	if in.Trigger == triggerRegenerate {
 		out, err = h.again(c, in.MessageID)
@@ -86,29 +86,23 @@ func (h *Handler) do(c *request, in posted) (out heard, more bool, err error) {
 	return out, false, err
 }
 
-// answers brings decisions to the questions of a conversation.
+// answers records decisions about the questions of a conversation.
 func (h *Handler) answers(c *request, decisions []decision) (heard, error) {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return heard{}, err
-	}
-	defer room.leave()
-	out := heard{id: id}
+	out := heard{id: room.id}
 	out.at.behind = asked(room.snapshot(), decisions)
 	for _, d := range decisions {
-		if _, err := h.decide(c, id, d); err != nil {
+		if _, err := h.decide(c, room.id, d); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// asked is the place behind the questions that were decided: a front end has what was told before. What it asked about
-// before is told no more.
+// asked is the place behind the questions that were decided. The front end already has the events before them.
 func asked(now snapshot, decisions []decision) (behind stream.Position) {
 	behind = now.at
 	for _, m := range slices.Backward(now.messages) {
@@ -122,7 +116,7 @@ func asked(now snapshot, decisions []decision) (behind stream.Position) {
 	return behind
 }
 
-// decide brings one decision. A question that was decided in the same way is no error.
+// decide records one decision. The same decision about a question that was decided before is no error.
 func (h *Handler) decide(c *request, id flowfabric.ExecutionID, d decision) (by string, err error) {
 	x := h.client.Execution(id)
 	if d.ask == "" || len(d.ask) > limits.MaxWaitpointKey {
@@ -151,7 +145,7 @@ func (h *Handler) decide(c *request, id flowfabric.ExecutionID, d decision) (by 
 	return "", err
 }
 
-// wrong is what is wrong with an answer.
+// wrong says why an answer was refused.
 func wrong(err error) string {
 	if refusal, ok := errors.AsType[*flowfabric.Error](err); ok {
 		if why := denied.Slot(refusal, 0); why != "" {
@@ -196,7 +190,7 @@ func (h *Handler) decided(c *request, id flowfabric.ExecutionID, d decision) (by
 	return "", refuse(http.StatusConflict, codeAnswered, "the question is over: nobody has answered it in time")
 }
 
-// stop ends what the assistant says.
+// stop stops the answer in progress.
 func (h *Handler) stop(c *request) error {
 	var in struct {
 		Reason string `json:"reason"`
@@ -228,7 +222,7 @@ func optionalBody(c *request, into any) error {
 	return decodeBody(c, into)
 }
 
-// answer takes the decision of a person, about a call or about anything else.
+// answer records the decision of a person about a call or another question.
 func (h *Handler) answer(c *request) error {
 	var in struct {
 		Approval  string          `json:"approvalId"`
@@ -271,7 +265,7 @@ func (h *Handler) answer(c *request) error {
 }
 
 // seen waits until this process has seen that a question is over, so that a page that reads the conversation next does
-// not find it open. If that takes long, the page does. Of several questions, none is over before all are answered.
+// not find it open. It stops waiting after a while. Of several questions, none is over before all are answered.
 func (h *Handler) seen(c *request, id flowfabric.ExecutionID, ask string) error {
 	wait, err := h.client.Execution(id).Suspension(c.ctx())
 	if err != nil {
@@ -282,18 +276,17 @@ func (h *Handler) seen(c *request, id flowfabric.ExecutionID, ask string) error 
 	}) {
 		return nil
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	ctx, stop := context.WithTimeout(c.ctx(), patience)
 	defer stop()
-	_ = room.settled(ctx, 0, ask) // what was decided is recorded in any case
+	_ = room.settled(ctx, 0, ask) // the decision is recorded in any case
 	return nil
 }
 
-// shown is a conversation as it is listed.
+// shown is an entry of the list of conversations.
 type shown struct {
 	ID        string    `json:"id"`
 	Title     string    `json:"title"`
@@ -302,7 +295,7 @@ type shown struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// stateOf is what a conversation does, by the state of its execution alone.
+// stateOf derives the state of a conversation from the state of its execution alone.
 func stateOf(s flowfabric.State) doing {
 	switch {
 	case s.Terminal():
@@ -381,7 +374,7 @@ func (h *Handler) rename(c *request) error {
 	}{c.id, title})
 }
 
-// remove deletes a conversation. One that is not there is deleted.
+// remove deletes a conversation. It is idempotent.
 func (h *Handler) remove(c *request) error {
 	id, err := h.find(c)
 	if p, ok := errors.AsType[*problem](err); ok && p.Code == codeNoChat {
@@ -414,11 +407,10 @@ func (h *Handler) file(c *request) error {
 	if h.cfg.Blobs == nil {
 		return none
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	part, ok := fileOf(room.snapshot().messages, c.ref)
 	if !ok {
 		return none
@@ -434,11 +426,11 @@ func (h *Handler) file(c *request) error {
 	return nil
 }
 
-// seen are the media types that a browser shows in its place: those that carry no script. Others are downloads.
+// seen lists the media types that a browser shows inline: those that carry no script. Others are downloads.
 var seen = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "video/mp4",
 	"text/plain"}
 
-// serveFile answers with a file so that it cannot do anything in the name of the page. It never changes.
+// serveFile sends a file, with headers that keep it from acting with the rights of the page. A file never changes.
 func serveFile(c *request, media, name string, data []byte) {
 	header := c.w.Header()
 	how := "attachment"
@@ -455,7 +447,7 @@ func serveFile(c *request, media, name string, data []byte) {
 	http.ServeContent(c.w, c.q, "", time.Time{}, strings.NewReader(string(data)))
 }
 
-// disposition is what a browser is to do with a file, with its name if that can be said.
+// disposition tells a browser whether to show or to save a file, and its name if a header can have it.
 func disposition(how, name string) string {
 	if name == "" {
 		return how

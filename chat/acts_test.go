@@ -26,8 +26,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// A first message begins a conversation, a POST that comes again follows the answer, and a later one goes on with it,
-// whether the front end sends all of its history or the newest message.
+// A first message begins a conversation, a repeated POST follows the answer, and a later one continues it, whether the
+// front end sends its whole history or the newest message.
 func TestSubmit(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, nil)
 	for range 2 {
@@ -42,10 +42,7 @@ func TestSubmit(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	want := []string{"user u1: hello you", "assistant : 1: hello you", "user u2: more", "assistant : 2: more"}
-	if got := s.recorded("ann", "c/1"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c/1", "user u1: hello you", "assistant : 1: hello you", "user u2: more", "assistant : 2: more")
 	whole["messages"] = []any{userMessage("u1", "hello me"), assistantMessage("re-u1", "1: hello you"),
 		userMessage("u3", "more")}
 	if r := s.ask("ann", http.MethodPost, "", whole); r.status != http.StatusConflict || r.code != codeHistory {
@@ -70,16 +67,11 @@ func TestBegunTwice(t *testing.T) {
 				[]client.SubmitOption{flowfabric.Tags(map[string]string{"app.x": owner + id})}, nil
 		}
 	})
-	var tabs conc.WaitGroup
-	for n := range 8 {
-		tabs.Go(func() {
-			f := s.follow("ann", http.MethodPost, "", say("c", fmt.Sprint("u", n), fmt.Sprint("hi ", n)))
-			if _, types := f.rest(); len(types) == 0 || types[len(types)-1] != "finish" {
-				t.Errorf("%q", types)
-			}
-		})
-	}
-	tabs.Wait()
+	s.tabs(func(_, _ string, types []string) {
+		if len(types) == 0 || types[len(types)-1] != "finish" {
+			t.Errorf("%q", types)
+		}
+	}, "u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7")
 	s.tell("ben", "c", "u1", "mine")
 	s.idle("ann", "c")
 	var users []string
@@ -89,7 +81,7 @@ func TestBegunTwice(t *testing.T) {
 		}
 	}
 	slices.Sort(users)
-	if len(users) != 8 || users[7] != "user u7: hi 7" {
+	if len(users) != 8 || users[7] != "user u7: u7" {
 		t.Errorf("%q", users)
 	}
 	page, err := s.chat.admin.ListPage(t.Context(), admin.Filter{Kind: "talk", WithTags: true}, "", 0)
@@ -103,10 +95,7 @@ func TestBegunTwice(t *testing.T) {
 func TestStop(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
-	f := s.follow("ann", http.MethodPost, "", say("c", "u1", "tell me"))
-	<-g.began
-	g.words <- "half "
-	f.until("text-delta")
+	f := s.midWord(g, "tell me")
 	if r := s.ask("ben", http.MethodPost, "/c/stop", nil); r.code != codeNoChat {
 		t.Errorf("by another owner: %+v", r)
 	}
@@ -122,10 +111,7 @@ func TestStop(t *testing.T) {
 		!strings.Contains(r.body, `"stopped":false`) {
 		t.Errorf("again: %+v", r)
 	}
-	want := []string{"user u1: tell me", "assistant : half "}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: tell me", "assistant : half ")
 }
 
 // Two tabs that stop and send at once, again and again: each message is answered, once.
@@ -134,30 +120,23 @@ func TestStopAndSendAtOnce(t *testing.T) {
 	s.tell("ann", "c", "u", "begin")
 	const rounds = 10
 	for n := range rounds {
-		var tabs conc.WaitGroup
-		for _, tab := range []string{"a", "b"} {
-			tabs.Go(func() {
-				f := s.follow("ann", http.MethodPost, "", say("c", fmt.Sprint(tab, n), "hi"))
-				if _, types := f.rest(); len(types) == 0 {
-					t.Errorf("%s%d: nothing", tab, n)
-				}
-			})
-			tabs.Go(func() {
+		var stops conc.WaitGroup
+		for range 2 {
+			stops.Go(func() {
 				if r := s.ask("ann", http.MethodPost, "/c/stop", nil); r.status != http.StatusOK {
 					t.Errorf("%+v", r)
 				}
 			})
 		}
-		tabs.Wait()
+		s.tabs(func(id, _ string, types []string) {
+			if len(types) == 0 {
+				t.Errorf("%s: nothing", id)
+			}
+		}, fmt.Sprint("a", n), fmt.Sprint("b", n))
+		stops.Wait()
 	}
 	s.idle("ann", "c")
-	users := 0
-	for _, m := range s.all("ann", "c") {
-		if m.role == agent.User {
-			users++
-		}
-	}
-	if users != 1+2*rounds {
+	if users := s.users("ann", "c"); users != 1+2*rounds {
 		t.Errorf("%d messages of the user, want %d", users, 1+2*rounds)
 	}
 }
@@ -201,10 +180,7 @@ func TestRegenerateAndEdit(t *testing.T) {
 			t.Errorf("the edit: %q, want %q", got, want)
 		}
 	}
-	want := []string{"user u1: uno", "assistant : 6: uno"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: uno", "assistant : 6: uno")
 	for n := range 4 { // the next link
 		s.tell("ann", "c", fmt.Sprint("v", n), "x")
 	}
@@ -254,20 +230,14 @@ func TestRegenerateAtOnce(t *testing.T) {
 	g.words <- "second"
 	g.words <- ""
 	tabs.Wait()
-	want := []string{"user u1: one", "assistant : second"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: one", "assistant : second")
 }
 
 // A message whose answer is being made is edited: the answer is stopped, and made for the other words.
 func TestEditWhileAnswering(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
-	first := s.follow("ann", http.MethodPost, "", say("c", "u1", "one"))
-	<-g.began
-	g.words <- "half "
-	first.until("text-delta")
+	s.midWord(g, "one")
 	var editing conc.WaitGroup
 	edit := map[string]any{"id": "c", "messages": []any{userMessage("u1", "uno")}, "messageId": "u1"}
 	editing.Go(func() {
@@ -281,10 +251,7 @@ func TestEditWhileAnswering(t *testing.T) {
 	g.words <- "whole"
 	g.words <- ""
 	editing.Wait()
-	want := []string{"user u1: uno", "assistant : whole"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: uno", "assistant : whole")
 }
 
 type payback struct {
@@ -312,8 +279,8 @@ func approving(ran func(cents int)) agent.Config {
 	})}
 }
 
-// People answer a call in the history that the front end sends, or beside it, and may change its arguments. An answer
-// that comes again is none, another one is told who was first.
+// People answer a call in the history that the front end sends, or beside it, and may change its arguments. A repeated
+// answer changes nothing, and a different one is told who was first.
 func TestApprovals(t *testing.T) {
 	var mu sync.Mutex
 	var paid []int
@@ -444,10 +411,7 @@ func TestEditHistory(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	want := []string{"user u0: hi 0", "assistant : 1: hi 0", "user v1: other", "assistant : 2: other"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u0: hi 0", "assistant : 1: hi 0", "user v1: other", "assistant : 2: other")
 }
 
 // Of two calls one is decided by another tab: its answer is known while the other question is open.
@@ -483,7 +447,7 @@ func TestApprovalsOfTwoTabs(t *testing.T) {
 	}
 }
 
-// Who answers one of several questions does not wait until somebody has answered the others.
+// The answer to one of several questions does not wait for answers to the others.
 func TestOneOfSeveralAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(kindTalk, talking(approving(func(int) {}))))
@@ -518,8 +482,8 @@ func TestOneOfSeveralAnswers(t *testing.T) {
 	})
 }
 
-// A message brings a conversation back that has failed, expired, or ended because nobody wrote, also if two tabs do at
-// once; one that was cancelled has ended for good.
+// A message replays a conversation that has failed, expired, or ended because nobody wrote, also if two tabs send one
+// at once. A cancelled one has ended for good.
 func TestMessagesToWhatHasEnded(t *testing.T) {
 	var mu sync.Mutex
 	broken := true
@@ -540,29 +504,18 @@ func TestMessagesToWhatHasEnded(t *testing.T) {
 	broken = false
 	mu.Unlock()
 	both := func(n int) {
-		var tabs conc.WaitGroup
-		for _, tab := range []string{"a", "b"} {
-			tabs.Go(func() {
-				f := s.follow("ann", http.MethodPost, "", say("c", fmt.Sprint(tab, n), fmt.Sprint(tab, n)))
-				if text, types := f.rest(); !strings.Contains(text, fmt.Sprint(n)) {
-					t.Errorf("%q, %q", text, types)
-				}
-			})
-		}
-		tabs.Wait()
+		s.tabs(func(_, text string, types []string) {
+			if !strings.Contains(text, fmt.Sprint(n)) {
+				t.Errorf("%q, %q", text, types)
+			}
+		}, fmt.Sprint("a", n), fmt.Sprint("b", n))
 	}
 	both(1) // after the failure
 	for n := 2; n < 4; n++ {
 		s.ended("ann", "c", flowfabric.Completed)
 		both(n) // after the rest
 	}
-	users := 0
-	for _, m := range s.all("ann", "c") {
-		if m.role == agent.User {
-			users++
-		}
-	}
-	if users != 7 {
+	if users := s.users("ann", "c"); users != 7 {
 		t.Errorf("%d messages of the user, want 7", users)
 	}
 	if err := s.client.Execution(s.id("ann", "c")).Cancel(t.Context()); err != nil {
@@ -576,15 +529,12 @@ func TestMessagesToWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A worker loses the execution in mid-word, as one that is killed does: the answer is made again, and readers who come
-// back see it whole.
+// A worker loses the execution during an answer, as one that is killed does: the answer is made again, and readers that
+// resume see it whole.
 func TestWorkerIsLost(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
-	f := s.follow("ann", http.MethodPost, "", say("c", "u1", "tell me"))
-	<-g.began
-	g.words <- "half "
-	f.until("text-delta")
+	f := s.midWord(g, "tell me")
 	if err := s.chat.admin.Revoke(t.Context(), s.id("ann", "c")); err != nil {
 		t.Fatal(err)
 	}
@@ -602,20 +552,14 @@ func TestWorkerIsLost(t *testing.T) {
 	if text, _ := f.rest(); text != " one" {
 		t.Errorf("%q", text)
 	}
-	want := []string{"user u1: tell me", "assistant : another one"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: tell me", "assistant : another one")
 }
 
-// A web server dies in mid-word: another one on the same store goes on. A browser that goes away stops nothing.
+// A web server dies during an answer: another one on the same store continues. A browser that closes stops nothing.
 func TestServerDies(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
-	f := s.follow("ann", http.MethodPost, "", say("c", "u1", "tell me"))
-	<-g.began
-	g.words <- "half "
-	f.until("text-delta")
+	f := s.midWord(g, "tell me")
 	s.chat.Close()
 	f.rest()
 	if r := s.ask("ann", http.MethodGet, "/c/stream", nil); r.status != http.StatusServiceUnavailable {
@@ -630,10 +574,7 @@ func TestServerDies(t *testing.T) {
 	g.words <- "and half"
 	g.words <- ""
 	s.idle("ann", "c")
-	want := []string{"user u1: tell me", "assistant : half and half"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: tell me", "assistant : half and half")
 	if r := s.ask("ann", http.MethodGet, "/c/stream", nil); r.status != http.StatusNoContent {
 		t.Errorf("nothing is being answered: %+v", r)
 	}
@@ -668,7 +609,7 @@ func TestMessageOnTheWayToRest(t *testing.T) {
 	asking.Wait()
 }
 
-// A message that a rewind has dropped is heard when the front end sends it again.
+// The agent gets a message again that a rewind has dropped, when the front end repeats it.
 func TestDroppedMessageComesAgain(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, nil)
 	s.tell("ann", "c", "u1", "one")
@@ -682,14 +623,11 @@ func TestDroppedMessageComesAgain(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	want := []string{"user u1: one", "assistant : 1: one", "user u2: two", "assistant : 2: two"}
-	if got := s.recorded("ann", "c"); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	s.records("ann", "c", "user u1: one", "assistant : 1: one", "user u2: two", "assistant : 2: two")
 }
 
-// What failed before its answer was recorded is made again when somebody asks for another answer, or edits a message:
-// also one that was sent and never heard.
+// An answer that failed before it was recorded is made again by a request to regenerate it, or by an edit of its
+// message, also of a message that the agent never got.
 func TestAgainBehindAFailure(t *testing.T) {
 	down := make(chan bool, 1)
 	down <- true

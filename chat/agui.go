@@ -15,9 +15,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// agui is one run of AG-UI: what the client has said that is new, and the stream of what follows, until it is the
-// user's turn or people are asked. A run that says nothing new follows what goes on, so a page that was loaded again
-// makes one. A client that goes away stops nothing.
+// agui is one run of AG-UI. It takes the new messages of the client, and streams the events that follow, until it is
+// the user's turn or people are asked. A run without new messages follows the answer in progress, for a page that was
+// reloaded. A client that disconnects stops nothing.
 func (h *Handler) agui(c *request) error {
 	var in aguiInput
 	if err := decodeBody(c, &in); err != nil {
@@ -43,7 +43,7 @@ func (h *Handler) agui(c *request) error {
 		return err
 	}
 	x.start()
-	if x.to.id == (flowfabric.ExecutionID{}) { // nobody has said anything
+	if x.to.id == (flowfabric.ExecutionID{}) { // the conversation has not begun
 		x.finish()
 	} else if err := x.follow(); err != nil && c.ctx().Err() == nil {
 		x.broken(err)
@@ -52,8 +52,8 @@ func (h *Handler) agui(c *request) error {
 	return nil
 }
 
-// runErrors are the refusals that are told as the end of the run, as the protocol has it: the client has been heard,
-// and what it wants cannot be.
+// runErrors are the refusals that end a run as RUN_ERROR, as the protocol requires: the request was valid, but cannot
+// be carried out.
 var runErrors = map[int]bool{http.StatusConflict: true, http.StatusGone: true, http.StatusUnprocessableEntity: true,
 	http.StatusNotFound: true}
 
@@ -66,14 +66,14 @@ type aguiRun struct {
 	o  bytes.Buffer
 
 	to       heard
-	said     string   // id of the message of the user that must be heard before the run can end
+	said     string   // id of the user's message that the agent must get before the run can end
 	answered []string // waitpoints that must be seen as answered
 
-	had map[string]bool // messages of the client that say what the model thought
+	had map[string]bool // reasoning messages of the client
 	has map[string]bool // its last messages, which are the user's
 }
 
-// act does what the client wants.
+// act carries out the request.
 func (x *aguiRun) act(history []front) error {
 	ends := len(history) > 0 && history[len(history)-1].role == agent.User
 	if x.in.Props.Trigger == triggerRegenerate {
@@ -102,13 +102,12 @@ func (x *aguiRun) act(history []front) error {
 	return err
 }
 
-// answer brings the answers to open questions. While people are asked, nothing else may be said.
+// answer records the answers to open questions. While people are asked, other messages are refused.
 func (x *aguiRun) answer(history []front, ends bool) error {
-	room, err := x.h.rooms.enter(x.c.ctx(), x.to.id)
+	room, err := x.h.enter(x.c.ctx(), x.c, x.to.id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	now := room.snapshot()
 	if len(x.in.Resume) == 0 {
 		if ends && now.doing == doingAsk && !truthOf(now.messages, false).has(history[len(history)-1].id) {
@@ -164,7 +163,7 @@ func aguiData(e aguiEvent) []byte {
 	return slices.Concat([]byte("data: "), aguiJSON(e), []byte("\n\n"))
 }
 
-// flush sends what was said. It returns false if the reader has gone.
+// flush sends what was written. It returns false if the reader has disconnected.
 func (x *aguiRun) flush() bool {
 	if x.o.Len() == 0 {
 		return true
@@ -173,7 +172,7 @@ func (x *aguiRun) flush() bool {
 	return send(x.c.w, x.o.Bytes())
 }
 
-// finish ends the run: people are asked, somebody has stopped it, or it has said what there is to say.
+// finish ends the run: people are asked, the answer was stopped, or it is complete.
 func (x *aguiRun) finish() {
 	o := &aguiOutcome{Type: aguiOutcomeSuccess}
 	switch {
@@ -185,13 +184,12 @@ func (x *aguiRun) finish() {
 	x.send(aguiEvent{Type: aguiRunFinished, ThreadID: x.in.ThreadID, RunID: x.in.RunID, Outcome: o, Usage: x.w.used()})
 }
 
-// follow tells what is, and what comes, until the run is over.
+// follow sends the current conversation and the events that follow, until the run is over.
 func (x *aguiRun) follow() error {
-	room, err := x.h.rooms.enter(x.c.ctx(), x.to.id)
+	room, err := x.h.enter(x.c.ctx(), x.c, x.to.id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	if err := room.settled(x.c.ctx(), x.to.at.attempt, x.answered...); err != nil {
 		return err
 	}
@@ -201,7 +199,7 @@ func (x *aguiRun) follow() error {
 			return nil
 		}
 		events, err := x.next(f)
-		if errors.Is(err, io.EOF) { // the handler is closed: the rest is told to who comes back
+		if errors.Is(err, io.EOF) { // the handler is closed; a client that resumes gets the rest
 			p := problemOf(client.ErrClosed)
 			x.send(aguiEvent{Type: aguiRunError, Message: p.Detail, Code: p.Code})
 			return nil
@@ -222,7 +220,7 @@ func (x *aguiRun) follow() error {
 	}
 	if !x.w.failed {
 		x.w.close()
-		x.pass()
+		x.forward()
 		x.finish()
 	}
 	return nil
@@ -241,10 +239,10 @@ func (x *aguiRun) next(f *follower) ([]*told, error) {
 	}
 }
 
-// look tells what the client does not have yet of the conversation as it stands, and begins to follow behind it.
+// look sends the part of the current conversation that the client lacks, and begins to follow behind it.
 func (x *aguiRun) look(m *room, first bool) *follower {
 	x.w.close()
-	x.pass()
+	x.forward()
 	before := x.w.document
 	s, f := aguiLook(m)
 	x.w.has = x.has
@@ -258,11 +256,11 @@ func (x *aguiRun) look(m *room, first bool) *follower {
 	case first && !sameJSON(s.document, x.in.State), !first && !sameJSON(s.document, before):
 		x.send(aguiEvent{Type: aguiState, Snapshot: s.document})
 	}
-	x.pass()
+	x.forward()
 	return f
 }
 
-// unheard are the client's last messages, as far as the conversation has not heard them yet.
+// unheard are the client's last messages that the agent has not got yet.
 func (x *aguiRun) unheard() (out []aguiMessage) {
 	for _, m := range x.in.Messages {
 		if x.has[m.ID] && !x.w.heard[m.ID] {
@@ -272,15 +270,15 @@ func (x *aguiRun) unheard() (out []aguiMessage) {
 	return out
 }
 
-// ended says that the run is over: nothing follows, or not before somebody has said something. What the client has said
-// is heard first.
+// ended says that the run is over: nothing follows without another message or answer. The agent must have got the
+// client's messages first.
 func (x *aguiRun) ended() bool {
 	heard := x.said == "" || x.w.heard[x.said]
 	return x.w.over || heard && (x.w.idle || x.w.asking)
 }
 
-// pass sends what the writer has to say.
-func (x *aguiRun) pass() {
+// forward sends the events of the writer.
+func (x *aguiRun) forward() {
 	for _, e := range x.w.taken() {
 		if e.Type == aguiThoughtStart {
 			x.had[e.MessageID] = true
@@ -289,17 +287,17 @@ func (x *aguiRun) pass() {
 	}
 }
 
-// share sends what an event has led to. A piece, by far the most of all, is written once for all readers.
+// share sends the events of the writer. A piece, by far the most frequent one, is encoded once for all readers.
 func (x *aguiRun) share(t *told) {
 	if k := t.kind; len(x.w.out) == 1 && (k == kindText || k == kindThought || k == kindArguments) {
 		e := x.w.taken()[0]
 		x.o.Write(t.text("agui "+e.MessageID, func(event) []byte { return aguiData(e) }))
 		return
 	}
-	x.pass()
+	x.forward()
 }
 
-// broken ends a stream that has begun and cannot go on.
+// broken ends a stream that has begun and cannot continue.
 func (x *aguiRun) broken(err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
@@ -308,8 +306,8 @@ func (x *aguiRun) broken(err error) {
 	x.send(aguiEvent{Type: aguiRunError, Message: p.Detail, Code: p.Code})
 }
 
-// aguiSame says that a client has the messages that it should, but for activities, which clients keep for themselves,
-// and for its last ones, which may not have been heard yet.
+// aguiSame says that a client has the messages that it should. It ignores activities, which clients do not send, and
+// the client's last messages, which the agent may not have got yet.
 func aguiSame(told []aguiMessage, has []aguiSent, last map[string]bool) bool {
 	n, newest := 0, 0
 	for i, m := range told {
@@ -345,7 +343,7 @@ func (m aguiMessage) same(s aguiSent) bool {
 		if s.text != "" || !s.plain {
 			return false
 		}
-	case string: // it may be long, and of most lengths it is another one
+	case string: // compared first as text: it may be long
 		if said != s.text || !s.plain {
 			return false
 		}
@@ -361,32 +359,13 @@ func (m aguiMessage) same(s aguiSent) bool {
 	})
 }
 
-// aguiLook is a conversation as it stands, and a follower that begins behind it.
+// aguiLook returns the current conversation, and a follower that begins behind it.
 func aguiLook(m *room) (snapshot, *follower) {
 	for {
 		s := m.snapshot()
 		f := m.follow(place{now: true})
-		if m.glance().changed == s.changed { // nothing was told between
+		if m.glance().changed == s.changed { // no event came between
 			return s, f
-		}
-	}
-}
-
-// settled waits until the room has heard of an attempt, and that questions of these ids or keys are over, or until it
-// hears of nothing any more.
-func (m *room) settled(ctx context.Context, attempt uint32, asks ...string) error {
-	for {
-		s := m.glance()
-		open := slices.ContainsFunc(s.asks, func(a asking) bool {
-			return slices.Contains(asks, a.ID) || slices.Contains(asks, a.Key)
-		})
-		if s.attempt >= attempt && !open || s.over {
-			return nil
-		}
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// aguiVersion is the version of AG-UI that is spoken.
+// aguiVersion is the implemented version of AG-UI.
 const aguiVersion = "1.0"
 
 // Types of events of AG-UI.
@@ -68,8 +68,8 @@ type aguiEvent struct {
 	Metadata        *aguiResultMetadata `json:"metadata,omitempty"`
 }
 
-// aguiMessage is a message of AG-UI: of the user, of the assistant (one for each answer), of a tool, what the model
-// thought, or an activity.
+// aguiMessage is a message of AG-UI: of the user, of the assistant (one for each answer), of a tool, of reasoning, or
+// an activity.
 type aguiMessage struct {
 	ID           string              `json:"id"`
 	Role         agent.Role          `json:"role"`
@@ -131,7 +131,7 @@ type aguiInterrupt struct {
 	Metadata       map[string]any `json:"metadata,omitempty"`
 }
 
-// aguiUsage is what answers of a model cost.
+// aguiUsage is the cost of a model's answers.
 type aguiUsage struct {
 	Model      string `json:"model,omitempty"`
 	Input      int64  `json:"inputTokens"`

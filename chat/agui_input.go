@@ -25,13 +25,13 @@ type aguiInput struct {
 	Props       aguiProps       `json:"forwardedProps"`
 }
 
-// aguiProps are forwardedProps that say what else is wanted, in the words of the AI SDK.
+// aguiProps are the forwardedProps that the handler reads. They are named as in the AI SDK.
 type aguiProps struct {
 	Trigger   string `json:"trigger"`   // regenerate-message; default submit-message
 	MessageID string `json:"messageId"` // which one is made again, or edited
 }
 
-// UnmarshalJSON takes any value: what is not an object with our members is for somebody else.
+// UnmarshalJSON takes any value: forwardedProps may belong to other programs.
 func (p *aguiProps) UnmarshalJSON(data []byte) error {
 	type plain aguiProps
 	var in plain
@@ -88,7 +88,7 @@ func (in *aguiInput) check() error {
 	return nil
 }
 
-// fronts are the messages of the client as front ends have them: what the assistant has answered is one message.
+// fronts converts the messages of the client: the answers to one message of the user become one message.
 func (in *aguiInput) fronts() (out []front, err error) {
 	for i, m := range in.Messages {
 		field := fmt.Sprintf("messages[%d]", i)
@@ -179,8 +179,8 @@ func (p aguiPart) file(field string) (agent.Part, error) {
 	return agent.Part{}, bad(field+".source.type", "%s.source.type is %.40q, want data or url", field, p.Source.Type)
 }
 
-// decisions are what people have decided about the questions that are open. One answer to each is wanted; one that was
-// answered already is compared with what it was answered.
+// decisions reads the decisions about open questions. Each open question needs one. A decision about another question
+// is compared with its recorded answer later.
 func (in *aguiInput) decisions(open []asking) (out []decision, err error) {
 	given := map[string]bool{}
 	for i, r := range in.Resume {
@@ -206,7 +206,7 @@ func (in *aguiInput) decisions(open []asking) (out []decision, err error) {
 	return out, nil
 }
 
-// decision reads one answer. Of a question that is over only what the client says is known.
+// decision reads one answer. ask is nil for a question that is over.
 func (r aguiResume) decision(field string, ask *asking) (decision, error) {
 	var said struct {
 		Approved *bool           `json:"approved"`

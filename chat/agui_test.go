@@ -162,7 +162,7 @@ func TestAGUIEvents(t *testing.T) {
 	}
 }
 
-// What a client is told behind a snapshot in mid-word goes on with the messages of the snapshot.
+// Events behind a snapshot during an answer continue the messages of the snapshot.
 func TestAGUISnapshot(t *testing.T) {
 	s := snapshot{doing: doingAnswer, messages: []message{
 		{id: "u1", role: agent.User, said: agent.Message{Role: agent.User, ID: "u1", Parts: agent.Text("hello")}},

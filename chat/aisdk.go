@@ -46,7 +46,7 @@ func (h *Handler) stream(c *request, out heard, more bool) error {
 	s := newUIStream(h, c)
 	s.returns = 1
 	for first := true; ; first = false {
-		room, err := h.rooms.enter(c.ctx(), out.id)
+		room, err := h.enter(c.ctx(), c, out.id)
 		if err != nil {
 			if first {
 				return err
@@ -57,21 +57,19 @@ func (h *Handler) stream(c *request, out heard, more bool) error {
 		if f == nil { // there is nothing to wait for
 			f = room.follow(place{now: true})
 		}
-		unheard := s.follow(f)
-		room.leave()
-		if !unheard {
+		if !s.follow(f) {
 			return nil
 		}
-		// It came to rest while the message was on its way.
+		// It ended before it got the message.
 		if err := h.revive(c.ctx(), out.id, c.owner); err != nil {
 			s.returns = 0
 		}
 	}
 }
 
-// resume answers with the message that is being answered, from its beginning on or behind an event that the front end
-// has seen; a start chunk says that it is from the beginning. Nothing is being answered: 204, also if nobody has begun
-// the conversation, because stock front ends resume before they say the first word, and show people an error.
+// resume streams the answer in progress, from its beginning or from behind an event that the front end has seen. A
+// start chunk says that it begins at the beginning. Without an answer in progress the response is 204, also if the
+// conversation has not begun: stock front ends resume before the first message, and would show people an error.
 func (h *Handler) resume(c *request) error {
 	text, field := c.q.URL.Query().Get("after"), "after"
 	if last := c.q.Header.Get("Last-Event-ID"); last != "" {
@@ -89,18 +87,17 @@ func (h *Handler) resume(c *request) error {
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	f := room.follow(place{behind: behind})
 	if f == nil {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
 	s := newUIStream(h, c)
-	if f.found { // no start: who comes back has what was told before, and tells that from a replay
+	if f.found { // no start: the client has the events before, and must tell this from a replay
 		s.begun, s.message = true, f.tape.id
 	}
 	s.follow(f)
@@ -109,16 +106,11 @@ func (h *Handler) resume(c *request) error {
 
 // show answers with a conversation as it stands.
 func (h *Handler) show(c *request) error {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	defer room.leave()
-	s, err := h.client.Execution(id).Get(c.ctx())
+	s, err := h.client.Execution(room.id).Get(c.ctx())
 	if err != nil {
 		return err
 	}
@@ -132,12 +124,12 @@ func (h *Handler) show(c *request) error {
 	}{c.id, h.opened(s.Tags[tagTitle]), now.doing, h.chunker(c).history(now.messages), string(now.at)})
 }
 
-// uiStream writes a UI message stream of the AI SDK: what is told of one message of the assistant.
+// uiStream writes a UI message stream of the AI SDK, for one message of the assistant.
 type uiStream struct {
 	c       *request
 	chunker chunker
 	form    string // of what all readers share
-	message string // that is told, "" before it begins
+	message string // the current message, "" before it begins
 	stop    agent.StopReason
 	begun   bool
 	out     bytes.Buffer
@@ -151,8 +143,8 @@ func newUIStream(h *Handler, c *request) *uiStream {
 	return &uiStream{c: c, chunker: h.chunker(c), form: "ui " + c.below()}
 }
 
-// follow writes until the message is told. What a reader does not take in time ends the stream.
-// Unheard is true if the execution has ended before it heard what is waited for, and is to be brought back.
+// follow writes until the message is complete. A reader that is too slow ends the stream. Unheard is true if the
+// execution ended before it got the message whose answer is expected, and must be replayed.
 func (s *uiStream) follow(f *follower) (unheard bool) {
 	if !s.sent {
 		s.sent = true
@@ -172,7 +164,7 @@ func (s *uiStream) follow(f *follower) (unheard bool) {
 			continue
 		}
 		over := false
-		if errors.Is(err, io.EOF) { // the rest is told to who comes back
+		if errors.Is(err, io.EOF) { // a client that resumes gets the rest
 			s.write(chunk{Type: "abort", Reason: "the server ends the stream"})
 			over = true
 		} else if err != nil {
@@ -197,7 +189,7 @@ func (s *uiStream) follow(f *follower) (unheard bool) {
 	}
 }
 
-// add writes an event, behind which more is known. It returns true when the message is told.
+// add writes an event; more are the known events behind it. It returns true when the message is complete.
 func (s *uiStream) add(e *told, more []*told) (over bool) {
 	switch {
 	case e.kind == kindSaid || e.kind == kindBegan || e.kind == kindDropped && !s.begun:
@@ -222,7 +214,7 @@ func (s *uiStream) add(e *told, more []*told) (over bool) {
 		return true
 	case kindAsked, kindQuestion:
 		s.stop = agent.StopTools
-		if !e.last || slices.ContainsFunc(more, func(m *told) bool { // somebody has answered
+		if !e.last || slices.ContainsFunc(more, func(m *told) bool { // it was answered
 			return m.kind == kindAnswered && m.ask.ID == e.ask.ID
 		}) {
 			return false
@@ -240,7 +232,7 @@ func (s *uiStream) begin(message string) {
 
 func (s *uiStream) write(c chunk) { s.out.Write(frame(c, "")) }
 
-// texts is an event as the stream has it. Its last chunk has the place behind it, for who comes back.
+// texts encodes an event. The id of its last chunk is the position behind the event, for clients that resume.
 func (s *uiStream) texts(e event) (text []byte) {
 	chunks := s.chunker.chunks(e)
 	for i, c := range chunks {

@@ -32,7 +32,7 @@ func (s *stage) streamed(who, method, path string, body any) (lines []string, id
 	}
 }
 
-// A stream has the parts in their order, and who comes back behind any of them gets the rest, byte by byte.
+// A stream has the parts in their order, and a client that resumes behind any of them gets the rest, byte by byte.
 func TestUIStream(t *testing.T) {
 	thinking := saying("It is 4.")
 	thinking.Message.Parts = append([]agent.Part{{Type: agent.PartReasoning, Text: "hm"}}, thinking.Message.Parts...)
@@ -95,7 +95,7 @@ func TestUIStream(t *testing.T) {
 	}
 }
 
-// Who follows an answer that is made again is told so, without an end, and gets the new one when they come back.
+// A stream of an answer that is made again ends with an abort, and a client that resumes gets the new answer.
 func TestUIStreamIsVoid(t *testing.T) {
 	g := newGated()
 	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
@@ -132,7 +132,7 @@ func TestUIStreamIsVoid(t *testing.T) {
 	}
 }
 
-// A stream ends where people are asked, and what follows their answer goes on in the same message.
+// A stream ends where people are asked, and the events after their answer continue the same message.
 func TestUIStreamOfApprovals(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: answers{calling("refund", `{"text":"1"}`), saying("done")},
 		Tools: []agent.Tool{refund}}, nil)
@@ -228,7 +228,7 @@ func (s *slowly) text() string {
 	return s.Body.String()
 }
 
-// A stream that has nothing to say says that it is there, and proxies are told to pass it on as it comes.
+// A silent stream sends comments, and its headers tell proxies to forward it at once.
 func TestUIStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(kindTalk, talking(agent.Config{

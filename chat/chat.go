@@ -19,49 +19,48 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// History says what becomes of a history that a front end sends and that is not the server's, see [Config].
+// History decides about a front end's history that differs from the server's, see [Config].
 type History string
 
 const (
 	// RefuseHistory answers 409, code history_differs. A history that only lacks the newest messages, as that of a
-	// second tab, is no other one.
+	// second tab, does not differ.
 	RefuseHistory History = ""
-	// EditHistory takes the first message of the user that differs as an edit: what the server had from there on is
-	// dropped, and the front end's message is answered. A front end that lacks the newest messages drops them, so this
-	// is for conversations that one front end holds at a time.
+	// EditHistory takes the first message of the user that differs as an edit: the server drops its messages from there
+	// on, and answers the front end's message. A front end that lacks the newest messages drops them, so use this for
+	// conversations that one front end holds at a time.
 	EditHistory History = "edit"
 )
 
 // Config says how conversations are served. Only Who is required.
 type Config struct {
-	// Who says who asks: the owner of the conversations that the request may reach, 1..64 bytes of UTF-8 without
-	// control characters. It is in the audit trail of what the request does. An error is answered with 401, without
-	// its text.
+	// Who returns the user of a request, who owns the conversations that it may reach: 1..64 bytes of UTF-8 without
+	// control characters. The audit trail records the user. After an error the response is 401, without its text.
 	Who func(q *http.Request) (owner string, err error)
-	// Begin is what a new conversation begins with, and how its execution is submitted: tags, gates, lane, priority.
-	// Owner and ID of the conversation are set afterwards; the options must have no key. A tag chat.title is the title,
-	// "" for none, in the place of the beginning of the first message. An error that is a
-	// flowfabric.ErrInvalidInput is answered with 400 and its text, another one with 500. It may be called for a
-	// conversation that somebody else begins at the same time. Default: nothing.
+	// Begin returns the start of a new conversation, and the options of its execution: tags, gates, lane, priority.
+	// Owner and ID of the conversation are set afterwards; the options must have no key. A tag chat.title replaces the
+	// default title, the beginning of the first message; "" means none. The response to flowfabric.ErrInvalidInput is
+	// 400 with its text, and to another error 500. Begin may be called although another request begins the conversation
+	// at the same time. Default: an empty conversation.
 	Begin func(ctx context.Context, q *http.Request, owner, id string) (Conversation, []client.SubmitOption, error)
-	// History says what becomes of a front end's history that is not the server's. Default RefuseHistory.
+	// History decides about a front end's history that differs from the server's. Default RefuseHistory.
 	History History
-	// Blobs is where files of messages go, the store that the agent has (agent.Config.Blobs). Default nil: files stay
+	// Blobs stores the files of messages; give the agent the same store (agent.Config.Blobs). Default nil: files stay
 	// in their message, which has at most 64 KiB.
 	Blobs blob.Store
 	// MaxBody bounds the body of a request, in bytes: 1 KiB..1 GiB. Default 1 MiB, and 32 MiB with Blobs.
 	MaxBody int64
-	// ShowError is the text that people are shown of a failure of the execution: its category, and its message, which
-	// may tell what is inside of the server. It must be fast. Default "An error occurred."
+	// ShowError returns the text that people see when the execution fails. It gets the category and the message, which
+	// may have internal details. It must be fast. Default "An error occurred."
 	ShowError func(category flowfabric.Category, message string) string
-	// CrossOrigin refuses requests that change something and come from a page of another origin. Default: all of them.
-	// To let the pages of an origin in, give one that trusts it.
+	// CrossOrigin refuses requests that change something and come from a page of another origin. The default trusts no
+	// other origin. To allow an origin, set a protection that trusts it.
 	CrossOrigin *http.CrossOriginProtection
-	// Logger gets what goes wrong with requests. Default slog.Default().
+	// Logger gets errors of requests. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// masked is what people are shown of a failure.
+// masked is the text that people see after a failure.
 const masked = "An error occurred."
 
 // Handler serves conversations to front ends. It is made by [New], and is mounted by the application, behind its login
@@ -139,19 +138,19 @@ func New[Out any](c *client.Client, def *handler.Definition[Conversation, Out], 
 	return h, nil
 }
 
-// Close ends the streams that are open and what the handler holds in memory. Requests that come later are answered
-// with 503. It returns when all of it has ended, and is idempotent.
+// Close ends the open streams and releases what the handler holds in memory. Later requests get 503. It returns when
+// everything has ended, and is idempotent.
 func (h *Handler) Close() { h.rooms.close() }
 
 // route is a path below the mount point: {id} stands for the application's name of a conversation.
 type route struct {
 	path    string
-	changes bool // something, so a page of another origin may not ask for it
+	changes bool // something, so pages of other origins may not request it
 	streams bool
 	serve   func(h *Handler, c *request) error
 }
 
-// routes are what is served. HEAD is answered as GET.
+// routes lists the routes. HEAD is served as GET.
 var routes = map[string][]route{
 	http.MethodPost: {{"/", true, true, (*Handler).post}, {"/agui", true, true, (*Handler).agui},
 		{"/{id}/stop", true, false, (*Handler).stop}, {"/{id}/answer", true, false, (*Handler).answer}},
@@ -162,18 +161,19 @@ var routes = map[string][]route{
 	http.MethodDelete: {{"/{id}", true, false, (*Handler).remove}},
 }
 
-// request is one of a front end.
+// request is a request of a front end.
 type request struct {
 	w     http.ResponseWriter
 	q     *http.Request
 	owner string
-	id    string // of the conversation, as the application names it
-	ref   string // of a file
+	id    string  // of the conversation, as the application names it
+	ref   string  // of a file
+	rooms []*room // entered until the request ends
 }
 
 func (c *request) ctx() context.Context { return c.q.Context() }
 
-// streams says in the headers that events follow, and that proxies must pass each on as it comes.
+// streams sets the headers of a stream of events, which proxies must forward at once.
 func (c *request) streams() {
 	header := c.w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -198,6 +198,7 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request) error {
 		method = http.MethodGet
 	}
 	c := &request{w: w, q: q}
+	defer c.leave()
 	found, allowed := c.find(parts, method)
 	switch {
 	case found == nil && allowed != nil:
@@ -235,7 +236,7 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request) error {
 	return found.serve(h, c)
 }
 
-// flushes says that a writer can send what was written at once, as http.ResponseController finds out.
+// flushes says that a writer can flush, by the rules of http.ResponseController.
 func flushes(w http.ResponseWriter) bool {
 	for {
 		switch under := w.(type) {
@@ -249,7 +250,7 @@ func flushes(w http.ResponseWriter) bool {
 	}
 }
 
-// segments are the parts of a path below the mount point, as they were before they were escaped.
+// segments are the unescaped parts of a path below the mount point.
 func segments(u *url.URL) (parts []string, ok bool) {
 	path := strings.Trim(u.EscapedPath(), "/")
 	if path == "" {
@@ -265,7 +266,7 @@ func segments(u *url.URL) (parts []string, ok bool) {
 	return parts, true
 }
 
-// find is the route of a path, or the methods that the path takes.
+// find returns the route of a path, or the methods that the path allows.
 func (c *request) find(parts []string, method string) (found *route, allowed []string) {
 	for m, list := range routes {
 		for i, r := range list {
@@ -281,7 +282,7 @@ func (c *request) find(parts []string, method string) (found *route, allowed []s
 	return found, allowed
 }
 
-// matches says that a path is that of a route, and takes what stands for its variables.
+// matches says that a path matches a route, and sets the variables.
 func (c *request) matches(pattern string, parts []string) bool {
 	var names []string
 	if pattern = strings.Trim(pattern, "/"); pattern != "" {

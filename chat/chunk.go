@@ -41,7 +41,7 @@ type chunk struct {
 	Reason          string          `json:"reason,omitempty"`
 }
 
-// metadata is what a message says of itself. That of a message of the user has By alone.
+// metadata is the metadata of a message. That of a message of the user has By alone.
 type metadata struct {
 	By      string   `json:"by,omitempty"`
 	Model   string   `json:"model,omitempty"`
@@ -49,7 +49,7 @@ type metadata struct {
 	Stopped *stopped `json:"stopped,omitempty"`
 }
 
-// usage is what all answers of a message cost, in the AI SDK's words.
+// usage is the cost of all answers of a message, named as in the AI SDK.
 type usage struct {
 	Input  int64 `json:"inputTokens"`
 	Output int64 `json:"outputTokens"`
@@ -83,7 +83,7 @@ func (a asking) asked(state string) *shownQuestion {
 	return &shownQuestion{a.ID, a.Key, q.Title, q.Text, q.Assignee, q.Choices, q.Arguments, q.Schema, state}
 }
 
-// source is what an application says of a source, in a frame of type source.
+// source is the payload of a frame of type source.
 type source struct {
 	ID       string `json:"id"`
 	URL      string `json:"url"`
@@ -99,13 +99,13 @@ const (
 	dataState    = "state"
 )
 
-// chunker makes chunks of events. What it makes depends on the event alone, so that all readers share it.
+// chunker makes chunks from events. They depend on the event alone, so that all readers share them.
 type chunker struct {
 	link func(agent.Part) string // where the bytes of a file are
 	show func(category flowfabric.Category, message string) string
 }
 
-// chunks are what an event is for a front end of the AI SDK, maybe nothing. What begins and ends a stream is not here.
+// chunks are the chunks of the AI SDK for an event, maybe none. The beginning and the end of a stream are not here.
 func (c chunker) chunks(e event) []chunk {
 	switch e.kind {
 	case kindStep:
@@ -133,7 +133,7 @@ func (c chunker) chunks(e event) []chunk {
 	case kindQuestion:
 		return []chunk{data(dataQuestion, e.ask.ID, e.ask.asked("open"))}
 	case kindAnswered:
-		if e.call.ID != "" { // it is not asked about any more, in no tab
+		if e.call.ID != "" { // the question is over, in all tabs
 			return []chunk{input(e.call, e.call.Arguments)}
 		}
 		return []chunk{data(dataQuestion, e.ask.ID, e.ask.asked("over"))}
@@ -145,7 +145,7 @@ func (c chunker) chunks(e event) []chunk {
 	return c.rest(e)
 }
 
-// rest are the chunks of events that are not parts of what was said and done.
+// rest are the chunks of events that are not parts of a message.
 func (c chunker) rest(e event) []chunk {
 	switch e.kind {
 	case kindData:
@@ -206,7 +206,7 @@ func input(c agent.ToolCall, arguments json.RawMessage) chunk {
 	return chunk{Type: "tool-input-available", ToolCallID: c.ID, ToolName: c.Name, Input: jsonOf(arguments)}
 }
 
-// result is what came of a call: beside an error its output, in the form that the tool gave it.
+// result is the result of a call: an error, or its output in the form that the tool gave it.
 func (c chunker) result(e event) []chunk {
 	id, text := e.call.ID, e.said.Text()
 	switch {
@@ -231,7 +231,7 @@ func (c chunker) result(e event) []chunk {
 	return []chunk{input(e.call, e.said.Edited.Arguments), out}
 }
 
-// output is what a tool returned: a JSON object or array as it is, a text, or a list of texts and files.
+// output is the output of a tool: a JSON object or array as it is, a text, or a list of texts and files.
 func (c chunker) output(parts []agent.Part) json.RawMessage {
 	text, files := "", false
 	for _, p := range parts {
@@ -299,7 +299,7 @@ func sourceOf(e event) []chunk {
 		Filename: s.Filename}}
 }
 
-// spent is what the answers of a message cost so far; nil for nothing that is known.
+// spent is the cost of a message's answers so far; nil if it is not known.
 func spent(e event) *metadata {
 	t := e.total
 	if e.model == "" && t == (agent.Usage{}) {

@@ -13,24 +13,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// mailbox is where what people say goes.
+// mailbox gets the messages of people.
 const mailbox = "user"
 
 const linkTurns = 25 // answers of a link, unless the application says otherwise
 
-// Conversation is what an execution of a kind that chats begins with, the input of its definition. [Handler] makes it,
-// and [Run] makes it again when a long conversation goes on in another link. The zero value is a conversation in which
-// nobody has said anything.
+// Conversation is the input of an execution that is a conversation. [Handler] makes it, and [Run] makes another one
+// when a long conversation continues as the next link. The zero value is an empty conversation.
 type Conversation struct {
-	// Messages are what was said so far. If the last one is the user's, it is answered at once. Messages of the user
+	// Messages are the messages so far. If the last one is the user's, it is answered at once. Messages of the user
 	// without an ID get "p1", "p2", … by their places.
 	Messages []agent.Message `json:"messages,omitempty"`
-	// Dropped is how many messages were said before, and are not kept any more, see [Run].
+	// Dropped counts earlier messages that are not kept any more, see [Run].
 	Dropped int `json:"dropped,omitempty"`
-	// Owner and ID are whose conversation it is, and what the application calls it.
+	// Owner is the user who owns the conversation, ID the application's name of it.
 	Owner string `json:"owner,omitempty"`
 	ID    string `json:"id,omitempty"`
-	// Data is the application's own, for its handler. It stays the same.
+	// Data is for the application's handler. It never changes.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
@@ -41,16 +40,16 @@ type Conversation struct {
 //		return chat.Run(ctx, t, in, agent.Config{Model: model, Tools: tools})
 //	}
 //
-// It is [agent.Run] with some fields set: Messages are those of the conversation, Mailbox, Conversation, Name and
-// Prompt are its own. Without Continue the conversation has no end: after MaxTurns answers, here 25 unless cfg says
-// otherwise, the execution goes on as the next link, with what was said as its input (handler.Continue). Of more than
-// 900 KiB the oldest messages are left out, never a part of a turn of tools; a summary (Compact) stays. Give cfg Blobs,
-// so that images and files need no room there, and [Config] the same. Answers of earlier links cannot be made again.
+// It is [agent.Run] with some fields set: Messages are those of the conversation, and it sets Mailbox, Conversation,
+// Name and Prompt. Without Continue the conversation has no end: after MaxTurns answers, by default 25, the execution
+// continues as the next link, whose input is the messages so far (handler.Continue). If they exceed 900 KiB, the oldest
+// ones are left out, never a part of a turn of tools; a summary (Compact) stays. Set Blobs in cfg and in [Config], so
+// that images and files do not count. Answers of earlier links cannot be regenerated.
 //
-// With Idle the conversation ends when nobody has written for so long. A message that comes later brings it back: the
-// execution is replayed (handler.MaxReplays bounds how often) and goes on as the next link.
+// With Idle the conversation ends when nobody has written for that time. A later message replays the execution
+// (handler.MaxReplays bounds how often), which then continues as the next link.
 //
-// Errors: those of agent.Run; what they ask the handler to return, it must return.
+// Errors: those of agent.Run. The handler must return the ones that end a run, as agent.Run says.
 func Run(ctx context.Context, t *handler.Task, in Conversation, cfg agent.Config) (agent.Result, error) {
 	in.Messages = named(in.Messages)
 	cfg.Name, cfg.Prompt, cfg.Mailbox, cfg.Conversation, cfg.Messages = "", "", mailbox, true, in.Messages
@@ -65,8 +64,8 @@ func Run(ctx context.Context, t *handler.Task, in Conversation, cfg agent.Config
 	if err != nil || !own {
 		return r, err
 	}
-	// Nobody has written for too long, or an operator has ended the wait. That is recorded, so a message that comes
-	// later finds the same end when the execution is replayed; from there it goes on as another link.
+	// Nobody has written for too long, or an operator has ended the wait. That is recorded, so that a replay finds the
+	// same end, and continues from there as another link.
 	take, err := handler.Step(ctx, t, "rest", func(context.Context) (int, error) { return t.Takes(), nil })
 	if err == nil && take != t.Takes() {
 		err = handler.Continue(in.next(r.Messages))
@@ -74,7 +73,7 @@ func Run(ctx context.Context, t *handler.Task, in Conversation, cfg agent.Config
 	return r, err
 }
 
-// next is the conversation that the next link begins with.
+// next is the input of the next link.
 func (in Conversation) next(messages []agent.Message) Conversation {
 	out := in
 	out.Messages = fitting(messages, limits.MaxChatLink)
@@ -82,7 +81,7 @@ func (in Conversation) next(messages []agent.Message) Conversation {
 	return out
 }
 
-// named gives messages of the user an ID that have none.
+// named gives an ID to messages of the user that have none.
 func named(messages []agent.Message) []agent.Message {
 	messages = slices.Clone(messages)
 	n := 0
@@ -96,7 +95,7 @@ func named(messages []agent.Message) []agent.Message {
 	return messages
 }
 
-// people says that a message is one of the user, and not what a limit, a form or a summary says in their place.
+// people says that a message is really of the user, and not of a limit, a form or a summary.
 func people(m agent.Message) bool {
 	return m.Role == agent.User && m.From != fromSummary && m.From != limits.FromForm &&
 		!strings.HasPrefix(m.From, limits.FromLimit)
@@ -104,9 +103,9 @@ func people(m agent.Message) bool {
 
 const fromSummary = "summary" // sender of the message that stands for the beginning of a conversation
 
-// fitting are the last messages of a conversation, as many as have room: from a message of the user on. If the last
-// one alone leads to too much, it stays, and the answers behind it go with their results, the oldest first. A summary
-// stays in front.
+// fitting returns the last messages of a conversation that fit, from a message of the user on. If its last turn alone
+// is too large, the user's message stays, and answers behind it are left out with their results, the oldest first. A
+// summary stays in front.
 func fitting(messages []agent.Message, room int) []agent.Message {
 	var front []agent.Message
 	if len(messages) > 0 && messages[0].From == fromSummary {

@@ -55,7 +55,7 @@ func lines(messages []agent.Message) (out []string) {
 	return out
 }
 
-// A conversation has no end: after so many answers it goes on in another link, which has what was said.
+// A conversation has no end: after a number of answers it continues in another link, which has the messages so far.
 func TestLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(kindTalk, talking(agent.Config{

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -299,6 +300,29 @@ func (s *stage) tell(who, chat, id, text string) string {
 	return got
 }
 
+// tabs sends messages, each from a tab of its own and all at once. Each text is its id; look gets what its tab is told.
+func (s *stage) tabs(look func(id, text string, types []string), ids ...string) {
+	s.Helper()
+	var tabs conc.WaitGroup
+	for _, id := range ids {
+		tabs.Go(func() {
+			text, types := s.follow("ann", http.MethodPost, "", say("c", id, id)).rest()
+			look(id, text, types)
+		})
+	}
+	tabs.Wait()
+}
+
+// midWord sends the first message of a conversation, and returns when the first half of its answer is told.
+func (s *stage) midWord(g *gated, text string) *following {
+	s.Helper()
+	f := s.follow("ann", http.MethodPost, "", say("c", "u1", text))
+	<-g.began
+	g.words <- "half "
+	f.until("text-delta")
+	return f
+}
+
 // id is the execution of a conversation.
 func (s *stage) id(who, chat string) flowfabric.ExecutionID {
 	s.Helper()
@@ -319,6 +343,14 @@ func (s *stage) recorded(who, chat string) []string {
 	return lines(r.Messages)
 }
 
+// records checks what is recorded.
+func (s *stage) records(who, chat string, want ...string) {
+	s.Helper()
+	if got := s.recorded(who, chat); !slices.Equal(got, want) {
+		s.Errorf("recorded: %q, want %q", got, want)
+	}
+}
+
 // now is a conversation as it stands.
 func (s *stage) now(who, chat string) snapshot {
 	s.Helper()
@@ -330,7 +362,7 @@ func (s *stage) now(who, chat string) snapshot {
 	return room.snapshot()
 }
 
-// waiting is how many messages of a conversation nobody has heard.
+// waiting counts the messages that the agent of a conversation has not got yet.
 func (s *stage) waiting(who, chat string) int {
 	s.Helper()
 	m, err := s.client.Execution(s.id(who, chat)).Messages(s.Context(), 0)
@@ -340,8 +372,16 @@ func (s *stage) waiting(who, chat string) int {
 	return m.Waiting
 }
 
-// all are the messages of a conversation.
-func (s *stage) all(who, chat string) []message { return s.now(who, chat).messages }
+// users counts the messages of the user in a conversation.
+func (s *stage) users(who, chat string) (n int) {
+	s.Helper()
+	for _, m := range s.now(who, chat).messages {
+		if m.role == agent.User {
+			n++
+		}
+	}
+	return n
+}
 
 // wait waits until a conversation is as it should be.
 func (s *stage) wait(who, chat string, good func(snapshot) bool) {

@@ -50,12 +50,12 @@ const (
 	noticeGap     = "gap"     // a part of the stream was gone before it could be read
 )
 
-// event is one thing that happened in a conversation, in no protocol's words. It is read by many and never changed.
+// event is an event of a conversation, independent of protocols. Many readers share it, and it never changes.
 type event struct {
 	kind kind
 	// at is behind the event of the tail that made it; "" for what was told before the execution continued.
 	at      stream.Position
-	last    bool   // of those that one event of the tail made: a reader who has it may go on behind at
+	last    bool   // of the events from one event of the tail: a reader that has it may resume behind at
 	message string // id of the message that it belongs to
 
 	step    int    // number of the answer in this link of the execution, from 1; 0 if that is unknown
@@ -93,7 +93,7 @@ type asking struct {
 	Question suspend.Question
 }
 
-// halted is who has stopped what: the payload of a frame of type agent.FrameTurn.
+// halted says what was stopped and by whom: the payload of a frame of type agent.FrameTurn.
 type halted struct {
 	Act     string   `json:"act"` // stop or interrupt
 	By      string   `json:"by"`
@@ -134,5 +134,5 @@ type snapshot struct {
 	document json.RawMessage // the summary document; nil for none
 	attempt  uint32          // the newest one that was heard of
 	at       stream.Position
-	changed  <-chan struct{} // closed when something is told after the snapshot
+	changed  <-chan struct{} // closed when an event follows the snapshot
 }

@@ -36,7 +36,7 @@ func plain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// checkID says what is wrong with the name of a conversation.
+// checkID checks the name of a conversation.
 func checkID(field, id string) error {
 	switch {
 	case id == "" || len(id) > limits.MaxChatID || !plain(id):
@@ -48,7 +48,7 @@ func checkID(field, id string) error {
 	return nil
 }
 
-// checkMessageID says what is wrong with the name of a message.
+// checkMessageID checks the id of a message.
 func checkMessageID(field, id string) error {
 	if id == "" || len(id) > maxMessageID || !utf8.ValidString(id) || strings.ContainsFunc(id,
 		func(c rune) bool { return !unicode.IsPrint(c) }) {
@@ -99,7 +99,31 @@ func (h *Handler) find(c *request) (flowfabric.ExecutionID, error) {
 	return id, err
 }
 
-// open begins the conversation that a request names. Of several that do at once, one does, and all get it.
+// enter enters the room of a conversation. The request leaves it when it ends.
+func (h *Handler) enter(ctx context.Context, c *request, id flowfabric.ExecutionID) (*room, error) {
+	m, err := h.rooms.enter(ctx, id)
+	if err == nil {
+		c.rooms = append(c.rooms, m)
+	}
+	return m, err
+}
+
+func (c *request) leave() {
+	for _, m := range c.rooms {
+		m.leave()
+	}
+}
+
+// visit finds the conversation that a request names, and enters its room.
+func (h *Handler) visit(c *request) (*room, error) {
+	id, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.enter(c.ctx(), c, id)
+}
+
+// open begins the conversation that a request names. Concurrent requests get the same one.
 func (h *Handler) open(c *request, title string, fits func(Conversation) error) (flowfabric.ExecutionID, error) {
 	in, opts, err := h.cfg.Begin(c.ctx(), c.q, c.owner, c.id)
 	if errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -134,14 +158,14 @@ func (h *Handler) open(c *request, title string, fits func(Conversation) error) 
 	key := keyOf(c.owner, c.id)
 	id, err := h.submit(c.ctx(), in, append(opts[:len(opts):len(opts)], flowfabric.Tags(tags),
 		flowfabric.IdempotencyKey(key)))
-	if errors.Is(err, flowfabric.ErrConflict) { // somebody else has begun it with something else
+	if errors.Is(err, flowfabric.ErrConflict) { // another request has begun it with another message
 		return h.attach(c.ctx(), key)
 	}
 	return id, err
 }
 
-// revive brings a conversation back that has ended, so that it takes messages again. What was recorded stays. One
-// that somebody else has brought back is.
+// revive replays a conversation that has ended, so that it takes messages again. Its records stay. If another request
+// has replayed it, nothing is left to do.
 func (h *Handler) revive(ctx context.Context, id flowfabric.ExecutionID, by string) error {
 	s, err := h.client.Execution(id).Get(ctx)
 	switch {

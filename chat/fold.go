@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// fold makes a conversation of the events of a tail: it keeps what counts, and tells it. What counts is told one by
-// one; where something is taken back everything is told anew, and compared with what was told.
+// fold makes the events of a conversation from the events of a tail, one by one. It keeps the items that count. When
+// some of them become void, it makes all events again, and compares them with the earlier ones.
 type fold struct {
 	begun   []agent.Message // shown before this link of the execution
 	pending []agent.Message // of the input, and to be shown by frames
@@ -38,8 +38,8 @@ type fold struct {
 // outcome is what follows from an event of a tail.
 type outcome struct {
 	told   []event
-	anew   bool // all must be told again: told is nil
-	loose  bool // what was told by another link, or is known by other means, may lack what nobody said
+	anew   bool // all events must be made again: told is nil
+	loose  bool // compare messages and calls only: other sources than frames lack the rest
 	relink bool // another link begins: its input is to be read
 	reread bool // recorded steps are to be read
 	state  *stream.Frame
@@ -120,7 +120,7 @@ func (t *teller) missing() bool {
 	})
 }
 
-// begins drops what an attempt does not leave.
+// begins drops the items that an attempt repeats.
 func (f *fold) begins(e stream.TailEvent) outcome {
 	f.attempt = e.Attempt
 	if e.Type == flowfabric.AttemptContinue {
@@ -139,7 +139,7 @@ func (f *fold) begins(e stream.TailEvent) outcome {
 	return o
 }
 
-// resumes drops what a run repeats, and says that what was waited for came.
+// resumes drops the items that a run repeats, and ends a wait.
 func (f *fold) resumes(e stream.TailEvent) outcome {
 	dropped := f.keep(func(i item) bool {
 		return i.what != itemFrame || i.fleeting || i.attempt != e.Attempt || i.sequence <= e.Resumed.Recorded
@@ -149,7 +149,7 @@ func (f *fold) resumes(e stream.TailEvent) outcome {
 	return o
 }
 
-// keep drops items that do not stay. What children said stays: it is told if their call does.
+// keep drops items that do not stay. Messages of children stay: they are shown if their call is.
 func (f *fold) keep(stays func(item) bool) (dropped bool) {
 	f.items = slices.DeleteFunc(f.items, func(i item) bool {
 		if i.what == itemChild || stays(i) {
@@ -176,7 +176,7 @@ func (f *fold) frame(e stream.TailEvent) outcome {
 	switch {
 	case !i.told():
 		return outcome{}
-	case i.fleeting && i.typ != agent.FrameResult: // nobody is told twice
+	case i.fleeting && i.typ != agent.FrameResult: // it is never repeated
 		f.teller.add(i)
 		return outcome{told: f.teller.take()}
 	}
@@ -212,7 +212,7 @@ func (t *teller) hasPieces() bool {
 	return text == t.text.String() && thought == t.thought.String()
 }
 
-// told says of a frame that it is for people, or says what is.
+// told says that a frame is for people.
 func (i item) told() bool {
 	return slices.Contains(framesTold, i.typ) || strings.HasPrefix(i.typ, dataPrefix)
 }
@@ -236,7 +236,7 @@ func (f *fold) push(i item) outcome {
 	return outcome{told: f.teller.take()}
 }
 
-// again tells everything that counts.
+// again makes all events that count.
 func (f *fold) again() []event {
 	t := &teller{doing: doingIdle, elsewhere: true}
 	f.teller = t
@@ -258,7 +258,7 @@ func (f *fold) again() []event {
 	return t.take()
 }
 
-// behind tells what recorded steps have in the place of frames that are gone, and returns the items behind those.
+// behind makes events from recorded steps in the place of missing frames, and returns the items behind those.
 func (f *fold) behind(t *teller) []item {
 	known := 0 // answers that are recorded
 	for _, m := range f.recorded {
@@ -290,7 +290,7 @@ func (f *fold) behind(t *teller) []item {
 	for _, m := range said {
 		t.add(item{what: itemSaid, said: m})
 	}
-	t.deaf = true
+	t.headless = true
 	var items []item
 	for n, i := range f.items {
 		if n < whole && i.shows() && within(said, i) { // a recorded step has it
@@ -320,7 +320,7 @@ func within(said []agent.Message, i item) bool {
 	})
 }
 
-// missed tells results of the last answer that only recorded steps have yet.
+// missed adds results of the last answer that only recorded steps have yet.
 func (f *fold) missed(t *teller) {
 	if !t.missing() {
 		return
@@ -360,7 +360,7 @@ func (f *fold) whole(s stream.Summary) event {
 	return event{kind: kindState, at: f.at, last: true, message: f.teller.open, value: s.Document}
 }
 
-// lasts says that an event is told again to who comes when its message is over.
+// lasts says that readers get an event also after its message is complete.
 func (e event) lasts() bool {
 	return e.kind != kindState && e.kind != kindNotice && (e.kind != kindData || !e.preliminary)
 }
@@ -402,8 +402,8 @@ func (e event) same(o event) bool {
 		e.said.Failed == o.said.Failed
 }
 
-// beyond compares what counts with what was told. It returns what is to be told: if from is "", it is the rest; else
-// all that was told of the message from and behind it is void, and rest begins there.
+// beyond compares the events that count now with earlier ones. If from is "", rest are the new events. Otherwise the
+// earlier events of the message from and all behind it are void, and rest begins there.
 func beyond(old, now []event, loose bool) (rest []event, from string) {
 	was, is := compact(old), compact(now)
 	if loose {
@@ -439,7 +439,7 @@ func (e event) begins(o event) bool {
 		strings.HasPrefix(o.text, e.text)
 }
 
-// settled skips what was told behind the last event that counts.
+// settled skips events that were sent behind the last event that counts.
 func settled(is []event, at int, old []event, loose bool) int {
 	var last []kind
 	for _, e := range slices.Backward(old) {
@@ -457,7 +457,7 @@ func settled(is []event, at int, old []event, loose bool) int {
 	return at
 }
 
-// cutFront leaves out of what was told what the conversation does not begin with any more.
+// cutFront leaves out earlier events in front of the current beginning of the conversation.
 func cutFront(was, is []event) []event {
 	if len(is) == 0 {
 		return was

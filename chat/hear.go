@@ -15,14 +15,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// heard is what became of what a front end said: in which execution, and where the answer begins.
+// heard says which execution got a message, and where its answer begins.
 type heard struct {
 	id flowfabric.ExecutionID
 	at place
 }
 
-// tell brings the messages of a front end's history that are new to the conversation. The last one is the user's;
-// replaces is the id of the one that the front end says it has changed, "" for none.
+// tell sends the new messages of a front end's history to the conversation. The last one is the user's; replaces is the
+// id of the message that the front end has changed, "" for none.
 func (h *Handler) tell(c *request, history []front, replaces string) (heard, error) {
 	if len(history) == 0 || history[len(history)-1].role != agent.User {
 		return heard{}, bad("messages", "messages do not end with one of the user")
@@ -48,11 +48,10 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return heard{}, err
 	}
-	defer room.leave()
 	cut, err := h.cut(c.ctx(), id)
 	if err != nil {
 		return heard{}, err
@@ -68,7 +67,7 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	case err != nil:
 		return heard{}, err
 	case p.edit != nil:
-		return h.edit(c, id, room, p)
+		return h.edit(c, room, p)
 	case p.follow != "":
 		return heard{id, place{answerTo: groupOf(now.messages, p.follow)}}, nil
 	case now.doing == doingAsk:
@@ -79,8 +78,8 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	return h.send(c, id, p.send, now, replaces != "")
 }
 
-// mayInterrupt refuses a message while people are asked, unless it ends the wait for them (agent.Interrupt): nobody
-// would hear it before they have answered.
+// mayInterrupt refuses a message while people are asked, unless it ends that wait (agent.Interrupt): the agent would
+// not get it before they have answered.
 func (h *Handler) mayInterrupt(ctx context.Context, id flowfabric.ExecutionID) error {
 	r, err := h.client.Execution(id).Suspension(ctx)
 	if err != nil || r.State != flowfabric.Suspended {
@@ -100,7 +99,7 @@ func (h *Handler) cut(ctx context.Context, id flowfabric.ExecutionID) (bool, err
 	return in.Dropped > 0 || len(in.Messages) > 0 && in.Messages[0].From == fromSummary, err
 }
 
-// input is what the current link of a conversation began with.
+// input is the input of the current link of a conversation.
 func (h *Handler) input(ctx context.Context, id flowfabric.ExecutionID) (in Conversation, err error) {
 	data, err := h.client.Execution(id).Input(ctx)
 	if err == nil && len(data) > 0 {
@@ -109,7 +108,7 @@ func (h *Handler) input(ctx context.Context, id flowfabric.ExecutionID) (in Conv
 	return in, err
 }
 
-// begin is what the current link of an execution began with, for those who follow it.
+// begin reads the input of the current link of an execution, for its room.
 func (h *Handler) begin(ctx context.Context, id flowfabric.ExecutionID) (begin, error) {
 	x := h.client.Execution(id)
 	before, err := x.Get(ctx)
@@ -173,8 +172,8 @@ func (h *Handler) send(c *request, id flowfabric.ExecutionID, messages []front, 
 	return out, nil
 }
 
-// repeat sends a message again that is known by its key, and that a rewind has dropped since it was heard: it neither
-// waits, nor was it said. While an answer is made that cannot be told; then it is where it was.
+// repeat sends a message again whose key is known, if a rewind has dropped it since: it is neither in the mailbox nor
+// in the history. During an answer this cannot be known, and the message is left where it is.
 func (h *Handler) repeat(c *request, id flowfabric.ExecutionID, data json.RawMessage, message string,
 	number uint64) error {
 	x := h.client.Execution(id)
@@ -190,11 +189,10 @@ func (h *Handler) repeat(c *request, id flowfabric.ExecutionID, data json.RawMes
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
+	room, err := h.enter(c.ctx(), c, id)
 	if err != nil {
 		return err
 	}
-	defer room.leave()
 	if truthOf(room.snapshot().messages, false).has(message) ||
 		slices.ContainsFunc(r.Messages, func(m agent.Message) bool { return people(m) && m.ID == message }) {
 		return nil
@@ -203,10 +201,10 @@ func (h *Handler) repeat(c *request, id flowfabric.ExecutionID, data json.RawMes
 	return err
 }
 
-// revivals is how often a conversation is brought back for one message. Somebody may end it between.
+// revivals bounds how often one message replays a conversation, which another request may end in between.
 const revivals = 3
 
-// deliver puts a message into the mailbox of a conversation, and brings it back before if it has ended.
+// deliver puts a message into the mailbox of a conversation. It replays a conversation that has ended.
 func (h *Handler) deliver(c *request, id flowfabric.ExecutionID, data json.RawMessage,
 	key string) (client.Sent, error) {
 	for try := 0; ; try++ {
@@ -224,37 +222,31 @@ func (h *Handler) deliver(c *request, id flowfabric.ExecutionID, data json.RawMe
 	}
 }
 
-// patience is how long a request waits until an answer that is being made is recorded, so that it can be dropped.
+// patience is how long a request waits until an answer in progress is recorded, so that it can be dropped.
 const patience = 15 * time.Second
 
-// edit says something else in the place of a message of the user.
-func (h *Handler) edit(c *request, id flowfabric.ExecutionID, room *room, p plan) (heard, error) {
+// edit replaces a message of the user.
+func (h *Handler) edit(c *request, room *room, p plan) (heard, error) {
 	now := room.snapshot()
 	data, err := h.payload(c.ctx(), "messages", *p.edit, func(ref string) bool { return refers(now.messages, ref) })
 	if err != nil {
 		return heard{}, err
 	}
-	return h.rewind(c, id, room, p.instead, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
+	return h.rewind(c, room, p.instead, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
 		if at.Turn == 0 {
 			return agent.Rewound{}, "", errNotRecorded
 		}
-		r, err := agent.Edit(ctx, h.client, id, at, data, flowfabric.By(c.owner))
+		r, err := agent.Edit(ctx, h.client, room.id, at, data, flowfabric.By(c.owner))
 		return r, p.edit.id, err
 	})
 }
 
-// again has the assistant answer a message again. Message is the id of a message of the user, or of the assistant;
-// "" is the last answer.
+// again regenerates an answer. Message is the id of a message of the user, or of the assistant; "" is the last answer.
 func (h *Handler) again(c *request, message string) (heard, error) {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return heard{}, err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return heard{}, err
-	}
-	defer room.leave()
 	var of string
 	err = room.retold(c.ctx(), func(s snapshot) (err error) {
 		of, err = answered(s.messages, message)
@@ -263,36 +255,17 @@ func (h *Handler) again(c *request, message string) (heard, error) {
 	if err != nil {
 		return heard{}, err
 	}
-	return h.rewind(c, id, room, of, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
-		if at.Turn == 0 { // it is being made, maybe for another tab or the same request, or has failed
-			if err := h.revive(ctx, id, c.owner); err != nil {
+	return h.rewind(c, room, of, func(ctx context.Context, at agent.Place) (agent.Rewound, string, error) {
+		if at.Turn == 0 { // it is in progress, maybe for another tab or the same request, or it has failed
+			if err := h.revive(ctx, room.id, c.owner); err != nil {
 				return agent.Rewound{}, "", err
 			}
-			s, err := h.client.Execution(id).Get(ctx)
+			s, err := h.client.Execution(room.id).Get(ctx)
 			return agent.Rewound{Rewound: client.Rewound{Attempt: s.Attempt}}, of, err
 		}
-		r, err := agent.Regenerate(ctx, h.client, id, at, flowfabric.By(c.owner))
+		r, err := agent.Regenerate(ctx, h.client, room.id, at, flowfabric.By(c.owner))
 		return r, of, err
 	})
-}
-
-// retold does something with a conversation. If that fails while what was dropped is not told again yet, it is done
-// again when it is: another tab has edited, or wants another answer.
-func (m *room) retold(ctx context.Context, do func(snapshot) error) error {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	for {
-		before := m.glance()
-		err := do(m.snapshot())
-		if err == nil || !before.next || before.over {
-			return err
-		}
-		select {
-		case <-before.changed:
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // answered is the id of the message of the user that a message of the assistant answers.
@@ -324,13 +297,14 @@ func answered(messages []message, id string) (of string, err error) {
 	return of, nil
 }
 
-// rewind has drop drop the answer to a message of the user, and what came after it; its turn is 0 while it is not
-// recorded. If drop returns errNotRecorded then, the answer is stopped and waited for. Drop returns the message whose
-// answer is to be followed.
-func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of string,
+// rewind calls drop, which drops the answer to a message of the user and everything after it. The turn is 0 while the
+// answer is not recorded. If drop then returns errNotRecorded, rewind stops the answer and waits for its record. Drop
+// returns the message whose answer is to be followed.
+func (h *Handler) rewind(c *request, room *room, of string,
 	drop func(context.Context, agent.Place) (agent.Rewound, string, error)) (heard, error) {
 	ctx, stop := context.WithTimeout(c.ctx(), patience)
 	defer stop()
+	id := room.id
 	for revived, missed := 0, 0; ; {
 		changes := room.glance().changed
 		turn, err := h.turnOf(ctx, id, of)
@@ -341,9 +315,9 @@ func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of s
 		switch {
 		case err == nil:
 			return heard{id, place{answerTo: from, attempt: r.Attempt}}, nil
-		case errors.Is(err, flowfabric.ErrConflict): // somebody else has dropped something, or a worker was lost
+		case errors.Is(err, flowfabric.ErrConflict): // another request has dropped an answer, or a worker was lost
 			continue
-		case errors.Is(err, flowfabric.ErrNotFound) && missed < revivals: // somebody has just dropped it: look again
+		case errors.Is(err, flowfabric.ErrNotFound) && missed < revivals: // another request has just dropped it
 			missed++
 			continue
 		case !errors.Is(err, errNotRecorded) && !errors.Is(err, flowfabric.ErrNotFound):
@@ -356,10 +330,9 @@ func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of s
 			if err := h.revive(ctx, id, c.owner); err != nil {
 				return heard{}, err
 			}
-			if room, err = h.rooms.enter(ctx, id); err != nil {
+			if room, err = h.enter(ctx, c, id); err != nil {
 				return heard{}, err
 			}
-			defer room.leave()
 			continue
 		case errors.Is(err, flowfabric.ErrTerminal):
 			return heard{}, refuse(http.StatusGone, codeEnded, "the conversation fails as soon as it is brought back")
@@ -378,11 +351,11 @@ func (h *Handler) rewind(c *request, id flowfabric.ExecutionID, room *room, of s
 	}
 }
 
-// errNotRecorded is of an answer that cannot be dropped yet.
+// errNotRecorded says that an answer cannot be dropped yet.
 var errNotRecorded = errors.New("the answer is not recorded yet")
 
-// turnOf is the number of the first answer to a message of the user, 0 if none is recorded yet. What was said before
-// the current link cannot be answered again.
+// turnOf is the number of the first answer to a message of the user, 0 if none is recorded yet. Answers before the
+// current link cannot be regenerated.
 func (h *Handler) turnOf(ctx context.Context, id flowfabric.ExecutionID, of string) (int, error) {
 	r, err := agent.ReadTranscript(ctx, h.client, id, agent.TranscriptOptions{Codec: h.codec})
 	if err != nil {

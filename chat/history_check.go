@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// truth is what the server knows of a conversation, for comparison with what a front end has.
+// truth is the server's history of a conversation, for comparison with a front end's.
 type truth struct {
 	ids     []string          // of the messages of the user, in their order
 	said    map[string]front  // those messages
@@ -17,7 +17,7 @@ type truth struct {
 	cut     bool              // there were messages before the first one
 }
 
-// truthOf is what a snapshot says.
+// truthOf is the history of a snapshot.
 func truthOf(messages []message, cut bool) truth {
 	t := truth{said: map[string]front{}, replies: map[string]string{}, cut: cut}
 	for _, m := range messages {
@@ -41,7 +41,7 @@ func (t *truth) add(id string, m agent.Message) {
 	t.said[id] = front{id: id, role: agent.User, text: m.Text(), parts: m.Parts}
 }
 
-// plan is what is to be done with what a front end has sent: one of its fields is set.
+// plan is what to do with a front end's history: one of send, edit and follow is set.
 type plan struct {
 	send   []front // messages that are new
 	edit   *front  // a message that takes the place of the one whose id is instead
@@ -50,9 +50,9 @@ type plan struct {
 	instead string
 }
 
-// compare finds out what is new in a front end's history, the last message of which is the user's. Replaces is the id
-// of the message that the front end says it has changed, "" for none. A history of one message is taken as the
-// newest one alone. What the front end lacks at the end, others have said.
+// compare finds the new part of a front end's history, whose last message is the user's. Replaces is the id of the
+// message that the front end has changed, "" for none. A history of one message is the newest one alone. Messages that
+// the front end lacks at the end are from other tabs.
 func (t truth) compare(history []front, replaces string, policy History) (plan, error) {
 	end := len(history) // of what should be known
 	for end > 0 && history[end-1].role == agent.User && !t.has(history[end-1].id) {
@@ -107,7 +107,7 @@ func (t truth) differs(id string) error {
 // cutNote is what stands behind a text that was cut for readers.
 var cutNote = regexp.MustCompile(`… \(cut: \d+ bytes\)$`)
 
-// same says that the server has a message of the user as the front end does. Files have no bytes to compare.
+// same says that server and front end have the same message of the user. Files have no bytes to compare.
 func (t truth) same(m front) bool {
 	known := t.said[m.id]
 	if note := cutNote.FindStringIndex(known.text); note != nil && strings.HasPrefix(m.text, known.text[:note[0]]) {
@@ -116,9 +116,9 @@ func (t truth) same(m front) bool {
 	return known.text == m.text && files(known.parts) == files(m.parts)
 }
 
-// told says that the front end has no other words of the assistant than the server. It may have fewer, if it stopped
-// listening, or more, if the server has cut them. A message that the server does not know is the front end's own, for
-// example a greeting.
+// told says that the front end's text of the assistant agrees with the server's. It may be shorter, if the front end
+// stopped reading, or longer, if the server has cut it. A message that the server does not know is the front end's own,
+// for example a greeting.
 func (t truth) told(m front) bool {
 	text, known := t.replies[m.id]
 	if note := cutNote.FindStringIndex(text); note != nil {

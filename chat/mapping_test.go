@@ -15,14 +15,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// mapped is a thing that happens, as the event that the fold makes of it: frame is what of ours says it.
+// mapped is an event of a conversation; frame names the frame or tail event that causes it.
 type mapped struct {
 	what, frame string
 	before      []event // told before it
 	e           event
 }
 
-// mapping is one of each thing that happens.
+// mapping has one event of each kind.
 func mapping() []mapped {
 	call := agent.ToolCall{ID: "c1", Name: "search", Arguments: json.RawMessage(`{"a":1}`)}
 	began := []event{{kind: kindBegan, message: "re-u"}, {kind: kindStep, step: 1}}
@@ -65,29 +65,29 @@ func mapping() []mapped {
 			step: 1, usage: usage, total: usage, stop: agent.StopEnd, model: "m"}},
 		{"a call has a result", "frame result, or message of the tool", in(starts, called), event{kind: kindResult,
 			step: 1, call: call, said: said(agent.Message{})}},
-		{"it failed", "frame result, or message of the tool", in(starts, called), event{kind: kindResult, step: 1,
+		{"the call failed", "frame result, or message of the tool", in(starts, called), event{kind: kindResult, step: 1,
 			call: call, said: said(agent.Message{Failed: true})}},
-		{"people rejected it", "frame message, of the tool", in(starts, called), event{kind: kindResult, step: 1,
+		{"people rejected the call", "frame message, of the tool", in(starts, called), event{kind: kindResult, step: 1,
 			call: call, said: said(agent.Message{Failed: true, Denied: true})}},
-		{"people changed it before", "frame result, or message of the tool", in(starts, called), event{
+		{"people changed its arguments first", "frame result, or message of the tool", in(starts, called), event{
 			kind: kindResult, step: 1, call: call, said: said(agent.Message{Edited: &agent.Edited{By: "anna",
 				Arguments: json.RawMessage(`{"a":2}`)}})}},
 		{"a sub-agent has answered", "frame message, of a child", in(starts, called), event{kind: kindResult, step: 1,
 			call: call, said: said(agent.Message{}), preliminary: true}},
-		{"its answer was broken off", "frame message without the call", in(event{kind: kindCalling,
+		{"the answer with the call was broken off", "frame message without the call", in(event{kind: kindCalling,
 			call: agent.ToolCall{ID: "c1", Name: "search"}}), event{kind: kindResult, preliminary: true,
 			call: agent.ToolCall{ID: "c1", Name: "search"}, said: said(agent.Message{Failed: true})}},
 		{"people are asked about a call", "suspended, approve N.M TOOL", in(starts, called), last(event{
 			kind: kindAsked, ask: ask, call: call})},
-		{"people are asked anything else", "suspended, with a question", in(), last(event{kind: kindQuestion,
+		{"people are asked another question", "suspended, with a question", in(), last(event{kind: kindQuestion,
 			ask: ask})},
 		{"the question about a call is over", "resumed, or the result", in(starts, called, event{kind: kindAsked,
 			ask: ask, call: call}), event{kind: kindAnswered, ask: ask, call: call}},
 		{"another question is over", "resumed", in(event{kind: kindQuestion, ask: ask}), event{kind: kindAnswered,
 			ask: ask}},
-		{"somebody stopped it", "frame turn, stop", in(), event{kind: kindStopped, halt: &halted{Act: "stop",
+		{"somebody stopped the answer", "frame turn, stop", in(), event{kind: kindStopped, halt: &halted{Act: "stop",
 			By: "anna", Reason: "enough"}}},
-		{"a message broke it off", "frame turn, interrupt", in(), event{kind: kindStopped,
+		{"a message interrupted the answer", "frame turn, interrupt", in(), event{kind: kindStopped,
 			halt: &halted{Act: "interrupt"}}},
 		{"a source", "frame source: url, title, or media_type", in(), event{kind: kindSource,
 			value: json.RawMessage(`{"url":"https://a.example"}`)}},
@@ -95,20 +95,20 @@ func mapping() []mapped {
 			value: json.RawMessage(`{"media_type":"text/plain","title":"A"}`)}},
 		{"data of the application", "frame data-NAME", in(), event{kind: kindData, name: "NAME", id: "1",
 			value: json.RawMessage(`{"c":20}`)}},
-		{"the same, if it does not last", "frame data-NAME, best effort", in(), event{kind: kindData, name: "NAME",
+		{"temporary data of the application", "frame data-NAME, best effort", in(), event{kind: kindData, name: "NAME",
 			value: json.RawMessage(`{"c":20}`), preliminary: true}},
-		{"the summary document", "a delta of it", in(), event{kind: kindState, value: json.RawMessage(`{"n":1}`),
+		{"the summary document", "a delta of the document", in(), event{kind: kindState, value: json.RawMessage(`{"n":1}`),
 			patch: json.RawMessage(`{"n":1}`)}},
-		{"an answer is tried again", "retry", in(), event{kind: kindNotice, name: noticeRetry, when: time.Unix(1, 0)}},
+		{"an answer is retried", "retry", in(), event{kind: kindNotice, name: noticeRetry, when: time.Unix(1, 0)}},
 		{"a limit is near", "frame message from limit of …", in(), event{kind: kindNotice, name: noticeLimit,
 			text: "2 model calls are left"}},
-		{"frames are gone", "gap", in(), event{kind: kindNotice, name: noticeGap}},
-		{"what was told is void", "attempt or resumed, if it repeats frames", in(text), last(event{kind: kindDropped})},
+		{"frames are missing", "gap", in(), event{kind: kindNotice, name: noticeGap}},
+		{"earlier events are void", "attempt or resumed, if it repeats frames", in(text), last(event{kind: kindDropped})},
 		{"it is the user's turn", "suspended on the mailbox", in(), last(event{kind: kindIdle, stop: agent.StopEnd})},
 		{"the execution completed", "end", in(), last(event{kind: kindEnded, state: flowfabric.Completed,
 			stop: agent.StopEnd})},
-		{"it failed", "end", in(), last(event{kind: kindEnded, state: flowfabric.Failed, text: "secret"})},
-		{"it was cancelled", "end", in(), last(event{kind: kindEnded, state: flowfabric.Cancelled})},
+		{"the execution failed", "end", in(), last(event{kind: kindEnded, state: flowfabric.Failed, text: "secret"})},
+		{"the execution was cancelled", "end", in(), last(event{kind: kindEnded, state: flowfabric.Cancelled})},
 	}
 }
 
@@ -131,7 +131,7 @@ func types(t *testing.T, stream string) (list []string) {
 	return list
 }
 
-// aisdk is what the AI SDK's stream has of a thing.
+// aisdk lists the chunks of the AI SDK for an event.
 func (m mapped) aisdk(t *testing.T) []string {
 	h := &Handler{cfg: Config{ShowError: func(flowfabric.Category, string) string { return masked }}}
 	c := &request{w: httptest.NewRecorder(), q: httptest.NewRequest(http.MethodGet, "/c/stream", nil), id: "c"}
@@ -174,37 +174,36 @@ func (m mapped) agui() (list []string) {
 	return list
 }
 
-const mappingHead = `# What a chat front end is told
+const mappingHead = `# Events of chat front ends
 
 ` + "`TestMapping`" + ` in package chat writes this page from the writers of the protocols. FLOWFABRIC_GOLDEN=write
-writes it again.
+updates it.
 
-A conversation is one execution. What happens in it is a stream of events, whose frames the agent and the
-application append ([package stream](../how-to/stream.md)). One fold makes a conversation of them, and one writer
-for each protocol tells it. What is below is everything that they tell. A Durable Stream has our own events, one
-message each, as the column From names them.
+A conversation is one execution. The agent and the application append frames to its stream
+([package stream](../how-to/stream.md)). One piece of code makes events of the conversation from them, and each
+protocol has a writer for these events. The table lists all of them. A Durable Stream has our own events, one message
+each, named as in the column From.
 
 - **A message of the user** has the id that its sender gave it. **A message of the assistant** is all answers up to
-  the user's next message. Its id is re- and the id of the message that it answers, also when it is made again.
-- **Who comes back** behind an event (its SSE id, as Last-Event-ID or ` + "`?after=`" + `) gets exactly the rest.
-  Without an id the message is told from its beginning, under the same id.
-- **What is void** ends the AI SDK's stream with an abort and no finish: the worker was lost in mid-word, or
-  somebody regenerates. The front end resumes, and gets the message as it stands. AG-UI gets a snapshot of the
-  messages, and goes on.
+  the user's next message. Its id is re- and the id of the message that it answers, also after it is regenerated.
+- **A client that resumes** behind an event (its SSE id, as Last-Event-ID or ` + "`?after=`" + `) gets exactly the rest.
+  Without an id it gets the message from its beginning, under the same id.
+- **Void events** end the AI SDK's stream with an abort and no finish: the worker was lost during the answer, or
+  somebody regenerates it. The front end resumes, and gets the current message. AG-UI gets a snapshot of the
+  messages, and continues.
 - **A stream of the AI SDK ends** when it is the user's turn, when people are asked and have not answered yet, when
-  the user says more, and with the execution.
+  the user sends another message, and when the execution ends.
 - **Tools** are static parts of the AI SDK, tool-NAME. The output is the JSON object or array that the tool
   returned, else a text.
 - **Frames of an application** are shown if their type begins with data-, or is source. All others stay inside. The
   summary document is shown to everybody who may read the conversation.
-- **Errors are masked.** Config.ShowError says what people see.
-
+- **Errors are masked.** Config.ShowError decides which text people see.
 
 | What happens | From | AI SDK | AG-UI |
 |---|---|---|---|
 `
 
-// The page about what front ends are told is what the writers tell.
+// The reference page agrees with the writers.
 func TestMapping(t *testing.T) {
 	var page bytes.Buffer
 	page.WriteString(mappingHead)
@@ -235,6 +234,6 @@ func TestMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(is, page.Bytes()) {
-		t.Errorf("%s is not what the writers tell; write it again with FLOWFABRIC_GOLDEN=write:\n%s", path, &page)
+		t.Errorf("%s differs from the writers; update it with FLOWFABRIC_GOLDEN=write:\n%s", path, &page)
 	}
 }

@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,7 +38,7 @@ func TestFrontEnds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
 	}
-	dir, node := npmInstalled(t)
+	dir, node := testnode.Installed(t, "testdata/npm")
 	b := newBooth(t)
 	for _, suite := range []string{"agui", "aisdk"} {
 		t.Run(suite, func(t *testing.T) {
@@ -54,25 +53,8 @@ func TestFrontEnds(t *testing.T) {
 	}
 }
 
-// npmInstalled is a folder with the packages, of the versions that are pinned, and the Node.js that runs them. Without
-// npm, or without a registry, the test is skipped, or fails with CI set.
-func npmInstalled(t *testing.T) (dir string, node testnode.Node) {
-	t.Helper()
-	dir = t.TempDir()
-	must.No(t, os.CopyFS(dir, os.DirFS("testdata/npm")))
-	node, err := testnode.Find(t.Context(), t.TempDir())
-	if err == nil {
-		err = node.Install(t.Context(), dir)
-	}
-	if errors.Is(err, testnode.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must.No(t, err)
-	return dir, node
-}
-
-// booth is where front ends are tried: a store, two handlers as if in two processes, and a worker process whose model
-// does what the user says.
+// booth is the environment of the Node suites: a store, two handlers as if in two processes, and a worker process whose
+// model does what the user says.
 type booth struct {
 	t       testing.TB
 	store   string

@@ -32,9 +32,9 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	}{o.Op, o.Path, o.Value})
 }
 
-// patchBetween is the JSON Patch that makes one document another; nil if they are the same, or if it cannot be told in
-// a patch that is shorter than the new document, and that a careful client applies. Whoever gets nil for documents
-// that differ sends the new one.
+// patchBetween is the JSON Patch from one document to another. It is nil if they are equal, if no patch is shorter than
+// the new document, or if a careful client would refuse it. If the documents differ and the patch is nil, send the new
+// one.
 func patchBetween(before, after []byte) ([]operation, error) {
 	old, err := documentOf(before)
 	if err != nil {

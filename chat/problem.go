@@ -30,12 +30,12 @@ const (
 	codeCrossOrigin  = "cross_origin"         // a page of another origin
 	codeNoRoute      = "not_found"            // there is no such path
 	codeNoMethod     = "method_not_allowed"   //
-	codeNoChat       = "conversation_unknown" // nobody has begun it, or it is another owner's
+	codeNoChat       = "conversation_unknown" // it has not begun, or belongs to another owner
 	codeEnded        = "conversation_ended"   // it was deleted or cancelled, or cannot be brought back
 	codeHistory      = "history_differs"      // the front end's history is not the server's
 	codeTooOld       = "answer_too_old"       // it lies before the current link, or was made of what is not kept
 	codeBusy         = "answer_not_ready"     // it is being made, or waits for a worker
-	codeAnswered     = "already_answered"     // somebody has decided otherwise
+	codeAnswered     = "already_answered"     // another person has decided differently
 	codeArguments    = "arguments_refused"    // they do not fit the tool
 	codeUnanswered   = "interrupts_pending"   // people are asked, and a message would wait for them
 	codeInvalid      = "invalid_input"
@@ -47,14 +47,14 @@ func refuse(status int, code, format string, args ...any) *problem {
 	return &problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// bad is a request that is wrong in a field.
+// bad refuses a request for an invalid field.
 func bad(field, format string, args ...any) *problem {
 	p := refuse(http.StatusBadRequest, codeInvalid, format, args...)
 	p.Field = field
 	return p
 }
 
-// large is something that is larger than it may be.
+// large refuses something that is too large.
 func large(field, format string, args ...any) *problem {
 	p := refuse(http.StatusRequestEntityTooLarge, codeTooLarge, format, args...)
 	p.Field = field
@@ -83,7 +83,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// problemOf is what a caller is told of an error. What the server says of itself is not for people in a browser.
+// problemOf is the problem document of an error. Internal errors are not for people in a browser.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p

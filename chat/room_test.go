@@ -34,7 +34,7 @@ func roomsOf(t *testing.T, w *fftest.Env) *rooms {
 	return r
 }
 
-// told reads what is told from now on, until the execution has ended or ctx has, as a reader who forgets what is void.
+// told reads events from now on, until the execution or ctx ends, as a reader that forgets void events.
 type listener struct {
 	mu     sync.Mutex
 	events []event // that stand
@@ -393,7 +393,7 @@ func TestEventsAreDropped(t *testing.T) {
 		})
 }
 
-// A conversation that goes on in other links is one for who follows it, and so it is when frames are gone.
+// Readers see one conversation when it continues in other links, and also when frames are missing.
 func TestEventsOfLinks(t *testing.T) {
 	for name, cfg := range map[string]agent.Config{"links": {MaxTurns: 1}, "whole": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -428,7 +428,7 @@ func TestEventsOfLinks(t *testing.T) {
 	}
 }
 
-// A slow follower and one that comes late read what those read who came early, and a thousand share what is written.
+// A slow reader and a late one read the same as early ones, and a thousand share the encoded events.
 func TestManyFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		words := strings.Repeat("word ", 50)
@@ -690,7 +690,7 @@ func TestEventsOfTheApplication(t *testing.T) {
 	})
 }
 
-// Wherever the worker dies, who follows, who comes later and the records agree, character by character.
+// Wherever the worker dies, early readers, late readers and the records agree, character by character.
 func TestEventsWhereverTheWorkerDies(t *testing.T) {
 	for kill := range 8 {
 		t.Run(fmt.Sprint(kill), func(t *testing.T) {
@@ -781,7 +781,7 @@ func TestEventsOfAnswersThatAreMadeAgain(t *testing.T) {
 		})
 }
 
-// A message that comes in mid-word breaks the answer off, and gets one of its own.
+// A message during an answer interrupts it, and gets an answer of its own.
 func TestEventsOfInterrupts(t *testing.T) {
 	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
 		delta func(agent.Delta) error) (agent.Response, error) {

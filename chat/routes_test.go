@@ -98,7 +98,7 @@ func TestListTitleDelete(t *testing.T) {
 	}
 }
 
-// A watcher is told of all that another tab does, and nothing that was said.
+// A watcher gets all changes of another tab, and no text of a message.
 func TestWatch(t *testing.T) {
 	s := stageOf(t, approving(func(int) {}), nil)
 	asked := s.follow("ann", http.MethodPost, "", say("c", "u1", "secret")).until("tool-approval-request")
@@ -374,18 +374,18 @@ func TestTitlesAreEncrypted(t *testing.T) {
 	shows("other secret")
 }
 
-// deaf is a response writer that a middleware has wrapped so that it cannot flush.
-type deaf struct{ w http.ResponseWriter }
+// unflushable is a response writer that a middleware has wrapped so that it cannot flush.
+type unflushable struct{ w http.ResponseWriter }
 
-func (d deaf) Header() http.Header         { return d.w.Header() }
-func (d deaf) Write(b []byte) (int, error) { return d.w.Write(b) }
-func (d deaf) WriteHeader(status int)      { d.w.WriteHeader(status) }
+func (d unflushable) Header() http.Header         { return d.w.Header() }
+func (d unflushable) Write(b []byte) (int, error) { return d.w.Write(b) }
+func (d unflushable) WriteHeader(status int)      { d.w.WriteHeader(status) }
 
-// Behind a middleware that cannot flush nothing is sent to a conversation whose answer nobody would see.
+// Behind a middleware that cannot flush, a request for a stream sends no message to the conversation.
 func TestNoFlush(t *testing.T) {
 	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		s.chat.ServeHTTP(deaf{w}, q)
+		s.chat.ServeHTTP(unflushable{w}, q)
 	}))
 	defer server.Close()
 	s.url = server.URL

@@ -30,10 +30,10 @@ type front struct {
 	role    agent.Role
 	text    string       // of all its parts that are a text
 	parts   []agent.Part // of the user
-	answers []decision   // of the assistant: what people have decided about its calls
+	answers []decision   // of the assistant: decisions of people about its calls
 }
 
-// decision is what a person has decided, of whatever protocol.
+// decision is the decision of a person, independent of protocols.
 type decision struct {
 	ask       string // id or key of the waitpoint
 	choice    string
@@ -93,7 +93,7 @@ type uiPart struct {
 	} `json:"approval"`
 }
 
-// decodeBody reads a request's body as JSON. Members that nobody knows are the front end's own.
+// decodeBody reads a request's body as JSON. It ignores unknown members, which are the front end's own.
 func decodeBody(c *request, into any) error {
 	data, err := io.ReadAll(c.q.Body)
 	if err != nil {
@@ -203,7 +203,7 @@ func dataURL(text string) (media string, data []byte, err error) {
 	return media, data, nil
 }
 
-// files is how many images and files there are.
+// files counts images and files.
 func files(parts []agent.Part) (n int) {
 	for _, p := range parts {
 		if p.Type == agent.PartImage || p.Type == agent.PartFile {
@@ -213,8 +213,8 @@ func files(parts []agent.Part) (n int) {
 	return n
 }
 
-// payload is what is sent of a message of the user: its ID and its parts, whose large bytes are stored. Had says which
-// blobs the conversation has.
+// payload is the mailbox message for a message of the user: its ID and its parts, whose large bytes are stored. Had
+// says which blobs the conversation has.
 func (h *Handler) payload(ctx context.Context, field string, m front, had func(ref string) bool) (json.RawMessage,
 	error) {
 	if len(m.parts) == 0 {

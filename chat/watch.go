@@ -13,14 +13,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// heartbeat is after how long a stream that has nothing to tell says that it is there.
+// heartbeat is how long a stream stays silent before it sends a comment.
 const heartbeat = 15 * time.Second
 
 // Events after which a front end has something to read again.
 var changing = []kind{kindSaid, kindBegan, kindAsked, kindQuestion, kindAnswered, kindStopped, kindDropped, kindIdle,
 	kindEnded}
 
-// seenNow is what watchers are told: enough to know that something has changed, and nothing that was said.
+// seenNow is an event of watch: enough to know that something has changed, without the text of messages.
 type seenNow struct {
 	Messages int   `json:"messages"`
 	Busy     bool  `json:"busy"` // an answer is being made
@@ -32,18 +32,13 @@ func (g glance) seen() seenNow {
 	return seenNow{g.messages, g.doing == doingAnswer, g.doing, len(g.asks)}
 }
 
-// watch tells a front end whenever something has changed that another one may have done: a message, the begin or the
-// end of a turn, a question, an answer.
+// watch sends an event for each change that another front end may have made: a message, the beginning or the end of a
+// turn, a question, an answer.
 func (h *Handler) watch(c *request) error {
-	id, err := h.find(c)
+	room, err := h.visit(c)
 	if err != nil {
 		return err
 	}
-	room, err := h.rooms.enter(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	defer room.leave()
 	f := room.follow(place{now: true})
 	c.streams()
 	c.w.WriteHeader(http.StatusOK)
@@ -65,7 +60,7 @@ func (h *Handler) watch(c *request) error {
 		case deleted && now.State != doingEnded:
 			send(c.w, []byte(`data: {"messages":0,"busy":false,"state":"ended","asks":0}`+"\n\n"))
 			return nil
-		default: // until somebody brings it back
+		default: // until a request replays it
 			send(c.w, []byte("retry: 5000\n\n"))
 			return nil
 		}

@@ -250,7 +250,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
 	}
-	dir, node := suiteInstalled(t)
+	dir, node := testnode.Installed(t, suiteFolder)
 	a := newAPI(t, func(cfg *Config) { cfg.AllowedOrigins = []string{"https://example.com"} })
 	a.h.poll = 2 * time.Second // the suite does not wait for longer
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -267,7 +267,7 @@ func TestDurableStreamsSuiteOfExecutions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
 	}
-	dir, node := suiteInstalled(t)
+	dir, node := testnode.Installed(t, suiteFolder)
 	a := newAPI(t, func(cfg *Config) { cfg.AllowedOrigins = []string{"https://example.com"} })
 	a.h.poll = 2 * time.Second // the suite does not wait for longer
 	d := &desk{a: a, pens: map[string]*pen{}, work: map[flowfabric.ExecutionID]*pen{}}
@@ -291,6 +291,8 @@ func TestDurableStreamsSuiteOfExecutions(t *testing.T) {
 	names := "^(Property-Based Tests .fast-check. |Stream Closure )?(" + strings.Join(suiteParts, "|") + ")"
 	runSuite(t, suite{dir: dir, node: node, url: server.URL, names: names, unlike: unlike})
 }
+
+const suiteFolder = "testdata/durable-streams"
 
 // suite is a run of the protocol's own suite.
 type suite struct {
@@ -335,20 +337,4 @@ func runSuite(t *testing.T, s suite) {
 		}
 	}
 	t.Logf("%d passed, %d failed, %d left out", result.NumPassedTests, result.NumFailedTests, result.NumPendingTests)
-}
-
-// suiteInstalled is a folder with the suite, of the versions that are pinned, and the Node.js that runs it. Without
-// npm, or without a registry, the test is skipped, or fails with CI set.
-func suiteInstalled(t *testing.T) (dir string, node testnode.Node) {
-	dir = t.TempDir()
-	must.No(t, os.CopyFS(dir, os.DirFS("testdata/durable-streams")))
-	node, err := testnode.Find(t.Context(), t.TempDir())
-	if err == nil {
-		err = node.Install(t.Context(), dir)
-	}
-	if errors.Is(err, testnode.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must.No(t, err)
-	return dir, node
 }

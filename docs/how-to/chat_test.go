@@ -91,10 +91,34 @@ var hours = agent.ModelFunc(func(_ context.Context, _ agent.Request,
 	return agent.Response{Message: agent.Message{Parts: agent.Text(text)}, Stop: agent.StopEnd}, nil
 })
 
+// refunds stands in for the model of a service: it calls the tool refund, and then says what the tool returned.
+var refunds = agent.ModelFunc(func(_ context.Context, q agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
+	last := q.Messages[len(q.Messages)-1]
+	if last.Role == agent.User {
+		call := agent.ToolCall{ID: "call-" + last.ID, Name: "refund", Arguments: []byte(`{"order":"7","cents":2000}`)}
+		return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools}, nil
+	}
+	return agent.Response{Message: agent.Message{Parts: agent.Text(last.Text())}, Stop: agent.StopEnd},
+		delta(agent.Delta{Text: last.Text()})
+})
+
 // login is the application's own.
 func login(q *http.Request) (user string, ok bool) {
 	user, _, ok = q.BasicAuth()
 	return user, ok
+}
+
+// The stand-in of the page about AG-UI calls the tool for a message of the user, and else repeats its result.
+func TestRefundsCallsTheTool(t *testing.T) {
+	quiet := func(agent.Delta) error { return nil }
+	for role, want := range map[agent.Role]int{agent.User: 1, agent.ToolRole: 0} {
+		said := []agent.Message{{Role: role, ID: "u1", Parts: agent.Text("paid")}}
+		got, err := refunds.Generate(t.Context(), agent.Request{Messages: said}, quiet)
+		if err != nil || len(got.Message.Calls) != want || (want == 0) != (got.Message.Text() == "paid") {
+			t.Errorf("%s: %+v, %v", role, got, err)
+		}
+	}
 }
 
 // Who is logged in talks to the agent, and somebody else finds nothing.

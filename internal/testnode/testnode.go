@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // ErrMissing is that there is no npm, no registry, or no Node.js that is recent enough.
@@ -71,4 +74,60 @@ func (n Node) Install(ctx context.Context, dir string) error {
 		return fmt.Errorf("%w: %w: %s", ErrMissing, err, text)
 	}
 	return nil
+}
+
+// Installed copies the package in a folder to a folder of the test, and installs there what its lock names. Without npm
+// or its registry it skips the test, or fails it with CI set.
+func Installed(t testing.TB, source string) (dir string, node Node) {
+	t.Helper()
+	dir = t.TempDir()
+	node, err := InstallCopy(t.Context(), source, dir)
+	Need(t, err)
+	return dir, node
+}
+
+// Need ends the test if there is an error: ErrMissing skips it, unless CI is set.
+func Need(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	must.No(t, err)
+}
+
+// InstallCopy is Installed for folders that several tests share. The caller removes dir.
+func InstallCopy(ctx context.Context, source, dir string) (Node, error) {
+	if err := Copy(source, dir); err != nil {
+		return Node{}, err
+	}
+	node, err := Find(ctx, filepath.Join(dir, ".node"))
+	if err != nil {
+		return Node{}, err
+	}
+	return node, node.Install(ctx, dir)
+}
+
+// Copy copies a folder without what npm and builds leave in it.
+func Copy(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.Join(to, name)
+		if entry.IsDir() {
+			if entry.Name() == "node_modules" || entry.Name() == "dist" {
+				return filepath.SkipDir
+			}
+			return os.MkdirAll(name, 0o755)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(name, text, 0o644)
+	})
 }

@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,16 +24,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// npmNode is the Node.js that the tests run.
-var npmNode = sync.OnceValues(func() (testnode.Node, error) {
-	dir, err := os.MkdirTemp("", "flowfabric-node")
-	if err != nil {
-		return testnode.Node{}, err
-	}
-	nodeFolder = dir
-	return testnode.Find(context.Background(), dir)
-})
-
 // chatPage is the page of examples/chat-react, installed from its lock, checked and built once for all tests, in a copy
 // of the tree that has clients/chat-transport beside it.
 var chatPage = sync.OnceValues(func() (string, error) {
@@ -43,71 +32,33 @@ var chatPage = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	pageFolder = dir
-	for _, part := range []string{"examples/chat-react", "clients/chat-transport"} {
-		if err := copyTracked(filepath.Join("../..", part), filepath.Join(dir, part)); err != nil {
-			return "", err
-		}
-	}
-	page := filepath.Join(dir, "examples/chat-react")
-	if err := install(page); err != nil {
+	if err := testnode.Copy("../../clients/chat-transport", filepath.Join(dir, "clients/chat-transport")); err != nil {
 		return "", err
 	}
-	return filepath.Join(page, "dist"), npm(page, "run", "build")
+	page := filepath.Join(dir, "examples/chat-react")
+	node, err := testnode.InstallCopy(context.Background(), "../../examples/chat-react", page)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(page, "dist"), npm(node, page, "run", "build")
 })
 
-// install installs what the lock of a folder names.
-func install(dir string) error {
-	node, err := npmNode()
-	if err != nil {
-		return err
-	}
-	return node.Install(context.Background(), dir)
-}
-
 // npm runs npm in a folder where packages are installed.
-func npm(dir string, args ...string) error {
-	node, err := npmNode()
-	if err != nil {
-		return err
-	}
+func npm(node testnode.Node, dir string, args ...string) error {
 	if text, err := node.Command(context.Background(), dir, "npm", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("npm %s: %w: %s", args[0], err, text)
 	}
 	return nil
 }
 
-// Folders that TestMain takes away.
-var pageFolder, nodeFolder string
-
-// copyTracked copies a folder without what npm and its builds leave there.
-func copyTracked(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if name := entry.Name(); name == "node_modules" || name == "dist" {
-				return filepath.SkipDir
-			}
-			return os.MkdirAll(filepath.Join(to, strings.TrimPrefix(path, from)), 0o755)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, strings.TrimPrefix(path, from)), text, 0o644)
-	})
-}
+var pageFolder string // which TestMain removes
 
 // reactPage is the folder of the built page. Without npm, or without a registry, the test is skipped, and fails with CI
 // set.
 func reactPage(t *testing.T) string {
 	t.Helper()
 	page, err := chatPage()
-	if errors.Is(err, testnode.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must.No(t, err)
+	testnode.Need(t, err)
 	return page
 }
 
@@ -115,14 +66,8 @@ func reactPage(t *testing.T) string {
 // of the AI SDK, against a server that breaks streams. It has at most 150 lines.
 func TestChatTransport(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must.No(t, copyTracked("../../clients/chat-transport", dir))
-	err := install(dir)
-	if errors.Is(err, testnode.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must.No(t, err)
-	must.No(t, npm(dir, "test"))
+	dir, node := testnode.Installed(t, "../../clients/chat-transport")
+	must.No(t, npm(node, dir, "test"))
 	source, err := os.ReadFile(filepath.Join(dir, "src/index.ts"))
 	must.No(t, err)
 	if lines := strings.Count(string(source), "\n"); lines > 150 {

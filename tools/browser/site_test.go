@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testnode"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
@@ -54,15 +55,13 @@ func build(dir, pkg, name string) (string, error) {
 	return path, nil
 }
 
-// TestMain takes away what was built.
+// TestMain removes what was built.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if dir := binaries.Load(); dir != nil {
 		_ = os.RemoveAll(*dir)
 	}
-	for _, dir := range []string{pageFolder, nodeFolder} {
-		_ = os.RemoveAll(dir)
-	}
+	_ = os.RemoveAll(pageFolder)
 	os.Exit(code)
 }
 
@@ -197,26 +196,7 @@ func (d *deployment) until(id, state string) {
 // axe is the source of the rules of accessibility.
 func axe(t *testing.T) string {
 	t.Helper()
-	missing := t.Skipf
-	if os.Getenv("CI") != "" {
-		missing = t.Fatalf
-	}
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		missing(
-			"axe-core needs npm, which is not here (tools/install-node): the rules of accessibility are not checked")
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join("testdata/axe", name))
-		must.No(t, err)
-		must.No(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
-	}
-	install := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	install.Dir = dir
-	if text, err := install.CombinedOutput(); err != nil {
-		missing("axe-core cannot be installed: %v: %s", err, text)
-	}
+	dir, _ := testnode.Installed(t, "testdata/axe")
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules/axe-core/axe.min.js"))
 	must.No(t, err)
 	return string(source)

@@ -4,39 +4,24 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HttpAgent, buildResumeArray } from "@ag-ui/client";
 import { EventSchemas, MessageSchema, RunAgentInputSchema } from "@ag-ui/core/schemas";
-import { allow, fresh, kill, post, recorded, transcript, url, wanted } from "./booth.mjs";
-
-const schemas = EventSchemas;
+import { allow, checked, fresh, killed, midWord, owned, post, recorded, transcript, url, wanted } from "./booth.mjs";
 
 // client is an agent of a thread, and what it was sent.
 function client(threadId, { at = "/api/chat", owner = "", messages = [] } = {}) {
   const events = [];
   const agent = new HttpAgent({
-    url: `${url}${at}/agui`, threadId, initialMessages: messages, headers: owner ? { "X-Owner": owner } : {},
+    url: `${url}${at}/agui`, threadId, initialMessages: messages, headers: owned(owner),
     fetch: async (where, init) => {
       RunAgentInputSchema.parse(JSON.parse(init.body));
       const answer = await fetch(where, init);
-      if (!answer.ok) return answer;
-      assert.match(answer.headers.get("content-type"), /^text\/event-stream/);
-      const body = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({
-        start() { this.rest = ""; },
-        transform(text, out) {
-          const parts = (this.rest + text).split("\n\n");
-          this.rest = parts.pop();
-          for (const part of parts) {
-            if (part.startsWith("data: ")) {
-              const event = schemas.parse(JSON.parse(part.slice(6)));
-              events.push(event);
-              agent.seen?.(event);
-            }
-            out.enqueue(`${part}\n\n`);
-          }
-        },
-        flush() { assert.equal(this.rest, "", "half an event"); },
-      })).pipeThrough(new TextEncoderStream());
-      return new Response(body, answer);
+      return !answer.ok ? answer : checked(answer, (data) => {
+        const event = EventSchemas.parse(data);
+        events.push(event);
+        agent.seen?.(event);
+      });
     },
   });
+  agent.conversation = threadId;
   agent.events = events;
   agent.types = () => events.map((e) => e.type);
   agent.last = () => events[events.length - 1];
@@ -64,12 +49,25 @@ function finished(agent, outcome = "success") {
   for (const m of agent.messages) MessageSchema.parse(m);
 }
 
+// says checks that a run has ended, and that the client shows the answers that are recorded.
+async function says(agent, ...answers) {
+  finished(agent);
+  assert.deepEqual(texts(agent), answers);
+  assert.deepEqual(await recorded(agent.threadId), answers);
+}
+
+function failed(agent, code) {
+  assert.equal(agent.last().type, "RUN_ERROR");
+  assert.equal(agent.last().code, code);
+}
+
+// resume is the answer to the first question.
+const resume = ({ pendingInterrupts: open }, answer) => buildResumeArray(open, { [open[0].id]: answer });
+
 test("a message is answered, word for word what is recorded", async () => {
   const a = client(fresh());
   await a.say("say Grüße aus Köln 🎉");
-  finished(a);
-  assert.deepEqual(texts(a), ["Grüße aus Köln 🎉"]);
-  assert.deepEqual(texts(a), await recorded(a.threadId));
+  await says(a, "Grüße aus Köln 🎉");
   assert.equal(count(a, "MESSAGES_SNAPSHOT"), 0);
   assert.ok(count(a, "TEXT_MESSAGE_CONTENT") > 2);
   assert.deepEqual(a.last().usage, [{ model: "puppet", inputTokens: 7, outputTokens: 3, totalTokens: 10,
@@ -80,9 +78,7 @@ test("a message is answered, word for word what is recorded", async () => {
 test("a thread goes on, run after run", async () => {
   const a = client(fresh());
   for (const word of ["one", "two", "three"]) await a.say(`say ${word}`);
-  finished(a);
-  assert.deepEqual(texts(a), ["one", "two", "three"]);
-  assert.deepEqual(texts(a), await recorded(a.threadId));
+  await says(a, "one", "two", "three");
   assert.equal(count(a, "MESSAGES_SNAPSHOT"), 0);
 });
 
@@ -127,8 +123,7 @@ for (const [name, payload, content] of [
     assert.equal(interrupt.toolCallId, a.messages[1].toolCalls[0].id);
     assert.ok(interrupt.responseSchema.properties.editedArgs.properties.cents);
     const before = a.events.length;
-    await a.runAgent({ resume: buildResumeArray(a.pendingInterrupts, {
-      [interrupt.id]: { status: "resolved", payload } }) });
+    await a.runAgent({ resume: resume(a, { status: "resolved", payload }) });
     finished(a);
     const result = a.messages.find((m) => m.role === "tool");
     assert.match(result.content, content);
@@ -144,8 +139,7 @@ for (const [name, payload, content] of [
 test("an interrupt that is cancelled is a rejection", async () => {
   const a = client(fresh());
   await a.say("pay 5");
-  await a.runAgent({ resume: buildResumeArray(a.pendingInterrupts, {
-    [a.pendingInterrupts[0].id]: { status: "cancelled" } }) });
+  await a.runAgent({ resume: resume(a, { status: "cancelled" }) });
   finished(a);
   assert.match(a.messages.find((m) => m.role === "tool").content, /rejected/);
 });
@@ -153,11 +147,10 @@ test("an interrupt that is cancelled is a rejection", async () => {
 test("a resume that is sent twice changes nothing", async () => {
   const a = client(fresh());
   await a.say("pay 5");
-  const resume = buildResumeArray(a.pendingInterrupts, {
-    [a.pendingInterrupts[0].id]: { status: "resolved", payload: { approved: true } } });
-  await a.runAgent({ resume });
+  const twice = { resume: resume(a, { status: "resolved", payload: { approved: true } }) };
+  await a.runAgent(twice);
   const has = dialogue(a);
-  await a.runAgent({ resume });
+  await a.runAgent(twice);
   finished(a);
   assert.deepEqual(dialogue(a), has);
   assert.equal((await transcript(a.threadId)).messages.length, 4);
@@ -166,13 +159,12 @@ test("a resume that is sent twice changes nothing", async () => {
 test("arguments that do not fit are refused, and the question stays", async () => {
   const a = client(fresh());
   await a.say("pay 5");
-  const open = a.pendingInterrupts;
-  await a.runAgent({ resume: [{ interruptId: open[0].id, status: "resolved",
-    payload: { approved: true, editedArgs: { cents: "many" } } }] });
-  assert.equal(a.last().type, "RUN_ERROR");
-  assert.equal(a.last().code, "arguments_refused");
+  const answer = (payload) => resume(asked, { status: "resolved", payload });
+  const asked = { pendingInterrupts: a.pendingInterrupts };
+  await a.runAgent({ resume: answer({ approved: true, editedArgs: { cents: "many" } }) });
+  failed(a, "arguments_refused");
   assert.match(a.last().message, /cents/);
-  await a.runAgent({ resume: [{ interruptId: open[0].id, status: "resolved", payload: { approved: true } }] });
+  await a.runAgent({ resume: answer({ approved: true }) });
   finished(a);
 });
 
@@ -182,8 +174,7 @@ test("while people are asked, a message is refused; a page that is loaded again 
   await a.say("pay 5");
   const b = client(id);
   await b.say("say more");
-  assert.equal(b.last().type, "RUN_ERROR");
-  assert.equal(b.last().code, "interrupts_pending");
+  failed(b, "interrupts_pending");
   const c = client(id);
   await c.runAgent();
   finished(c, "interrupt");
@@ -229,29 +220,21 @@ test("images, sent and drawn", async () => {
 });
 
 test("a page that is loaded in mid-word goes on behind the word", async () => {
-  const id = fresh();
-  const a = client(id);
-  const running = a.say("slowly one two three four");
-  await allow(id, 2);
-  await a.until((e) => e.delta === "two ");
+  const a = client(fresh());
+  const { id, running } = await midWord(a, "one two three four", 2);
   const b = client(id);
   const other = b.runAgent();
   await b.until((e) => e.delta === "two ");
   await allow(id, 4);
   await Promise.all([running, other]);
   finished(a);
-  finished(b);
   assert.deepEqual(dialogue(a), dialogue(b));
-  assert.deepEqual(texts(b), ["one two three four"]);
-  assert.deepEqual(texts(b), await recorded(id));
+  await says(b, "one two three four");
 });
 
 test("a client that goes away stops nothing, and comes back through another gateway", async () => {
-  const id = fresh();
-  const a = client(id);
-  const running = a.say("slowly one two three");
-  await allow(id, 1);
-  await a.until((e) => e.delta === "one ");
+  const a = client(fresh());
+  const { id, running } = await midWord(a, "one two three", 1);
   a.abortRun();
   await running;
   const b = client(id, { at: "/other", messages: a.messages });
@@ -259,17 +242,12 @@ test("a client that goes away stops nothing, and comes back through another gate
   await b.until((e) => e.type === "RUN_STARTED");
   await allow(id, 3);
   await other;
-  finished(b);
-  assert.deepEqual(texts(b), ["one two three"]);
-  assert.deepEqual(texts(b), await recorded(id));
+  await says(b, "one two three");
 });
 
 test("a stop from another page ends the words, and the run is cancelled", async () => {
-  const id = fresh();
-  const a = client(id);
-  const running = a.say("slowly one two three");
-  await allow(id, 1);
-  await a.until((e) => e.delta === "one ");
+  const a = client(fresh());
+  const { id, running } = await midWord(a, "one two three", 1);
   const { status, body } = await post(id, "stop");
   assert.deepEqual([status, body.stopped], [200, true]);
   await running;
@@ -282,19 +260,13 @@ test("a stop from another page ends the words, and the run is cancelled", async 
 });
 
 test("a worker that is killed in mid-word: the answer is made again, and the words are right", async () => {
-  const id = fresh();
-  const a = client(id);
-  const running = a.say("slowly one two three");
-  await allow(id, 2);
-  await a.until((e) => e.delta === "two ");
-  await allow(id, 0);
-  await kill();
+  const a = client(fresh());
+  const { id, running } = await midWord(a, "one two three", 2);
+  await killed(id);
   await wanted(id, 1);
   await allow(id, 3);
   await running;
-  finished(a);
-  assert.deepEqual(texts(a), ["one two three"]);
-  assert.deepEqual(texts(a), await recorded(id));
+  await says(a, "one two three");
   assert.ok(count(a, "MESSAGES_SNAPSHOT") > 0);
 });
 
@@ -306,15 +278,12 @@ test("a history that is not the server's is refused, or is an edit", async () =>
   forged[2].content = "say something else";
   const b = client(a.threadId, { messages: forged });
   await b.say("say three");
-  assert.equal(b.last().type, "RUN_ERROR");
-  assert.equal(b.last().code, "history_differs");
+  failed(b, "history_differs");
   assert.deepEqual(await recorded(a.threadId), ["one", "two"]);
 
   const c = client(a.threadId, { at: "/other", messages: forged.slice(0, 3) });
   await c.runAgent();
-  finished(c);
-  assert.deepEqual(texts(c), ["one", "something else"].map((t, i) => i ? "something else" : t));
-  assert.deepEqual(texts(c), await recorded(a.threadId));
+  await says(c, "one", "something else");
 });
 
 test("a page that lacks the newest messages gets them", async () => {
@@ -323,9 +292,7 @@ test("a page that lacks the newest messages gets them", async () => {
   const b = client(a.threadId, { messages: structuredClone(a.messages) });
   await a.say("say two");
   await b.say("say three");
-  finished(b);
-  assert.deepEqual(texts(b), ["one", "two", "three"]);
-  assert.deepEqual(texts(b), await recorded(a.threadId));
+  await says(b, "one", "two", "three");
 });
 
 test("an answer is made again, and a message is changed", async () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream,
   uiMessageChunkSchema, validateUIMessages } from "ai";
-import { allow, fresh, kill, post, recorded, transcript, url, wanted } from "./booth.mjs";
+import { allow, checked, fresh, killed, midWord, owned, post, recorded, transcript, url, wanted } from "./booth.mjs";
 
 // State is what a page keeps.
 class State {
@@ -21,26 +21,21 @@ class Chat extends AbstractChat {}
 
 const schema = uiMessageChunkSchema();
 
-// checked is a body whose chunks are checked and noted.
-function checked(answer, note) {
+// valid is an answer whose chunks are valid.
+function valid(answer, note) {
   assert.equal(answer.headers.get("x-vercel-ai-ui-message-stream"), "v1");
-  let rest = "";
-  return new Response(answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({
-    async transform(text, out) {
-      const parts = (rest + text).split("\n\n");
-      rest = parts.pop();
-      for (const part of parts) {
-        const line = part.split("\n").find((l) => l.startsWith("data: "));
-        if (line && line !== "data: [DONE]") {
-          const chunk = JSON.parse(line.slice(6));
-          const result = await schema.validate(chunk);
-          assert.ok(result.success, `${line}: ${result.error}`);
-          note(chunk, part.split("\n").find((l) => l.startsWith("id: "))?.slice(4));
-        }
-        out.enqueue(`${part}\n\n`);
-      }
-    },
-  })).pipeThrough(new TextEncoderStream()), answer);
+  return checked(answer, async (chunk, place) => {
+    const result = await schema.validate(chunk);
+    assert.ok(result.success, `${JSON.stringify(chunk)}: ${result.error}`);
+    note(chunk, place);
+  });
+}
+
+// chunksOf are the chunks of an answer.
+async function chunksOf(answer) {
+  const chunks = [];
+  await valid(answer, (c) => chunks.push(c)).text();
+  return chunks;
 }
 
 // page is a page with a chat. One whose stream is void comes back by itself, as a page should.
@@ -52,11 +47,11 @@ function page(id, { messages = [], at = "/api/chat", owner = "", ...init } = {})
     id, state: new State(messages), onData: (d) => data.push(d), onError: (e) => { chat.failure = e; },
     onFinish: ({ isAbort }) => { chat.aborted = isAbort; }, ...init,
     transport: new DefaultChatTransport({
-      api: url + at, headers: owner ? { "X-Owner": owner } : {},
+      api: url + at, headers: owned(owner),
       fetch: async (where, options) => {
         const answer = await fetch(where, options);
         if (options.method === "GET") cameBack();
-        return answer.body && answer.ok ? checked(answer, (chunk, place) => {
+        return answer.body && answer.ok ? valid(answer, (chunk, place) => {
           chunks.push(chunk);
           places.push(place);
           woken();
@@ -64,6 +59,8 @@ function page(id, { messages = [], at = "/api/chat", owner = "", ...init } = {})
       },
     }),
   });
+  chat.conversation = id;
+  chat.say = (text) => chat.sendMessage({ text });
   chat.chunks = chunks;
   chat.places = places;
   chat.data = data;
@@ -94,7 +91,6 @@ const name = () => fresh().replaceAll(/[ /]/g, "-");
 const said = (m) => m.parts.filter((p) => p.type === "text").map((p) => p.text).join("");
 const texts = (chat) => chat.messages.filter((m) => m.role === "assistant").map(said);
 const tool = (chat) => chat.messages.flatMap((m) => m.parts).find((p) => p.type.startsWith("tool-"));
-const words = (text) => ({ text });
 
 // shown is the history of a conversation as the server has it, which the SDK finds valid.
 async function shown(id) {
@@ -120,23 +116,23 @@ async function same(chat) {
 
 test("a message is answered, word for word what is recorded", async () => {
   const a = page(name());
-  await a.sendMessage(words("say Grüße aus Köln 🎉"));
+  await a.say("say Grüße aus Köln 🎉");
   assert.deepEqual(texts(a), ["Grüße aus Köln 🎉"]);
   assert.deepEqual(a.types().at(-1), "finish");
   assert.equal(a.chunks.at(-1).finishReason, "stop");
   assert.deepEqual(a.messages[1].metadata, { model: "puppet", usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10,
     reasoningTokens: 1 } });
   await same(a);
-  await a.sendMessage(words("say more"));
+  await a.say("say more");
   assert.deepEqual(texts(a), ["Grüße aus Köln 🎉", "more"]);
   await same(a);
 });
 
 test("what the model thinks, steps, and a tool whose input streams", async () => {
   const a = page(name());
-  await a.sendMessage(words("think it is so"));
+  await a.say("think it is so");
   assert.equal(a.messages[1].parts.find((p) => p.type === "reasoning").text, "hm let me see");
-  await a.sendMessage(words("add 2 3"));
+  await a.say("add 2 3");
   assert.ok(a.types().filter((t) => t === "tool-input-delta").length > 1);
   assert.deepEqual([tool(a).type, tool(a).state, tool(a).input, tool(a).output],
     ["tool-add", "output-available", { a: 2, b: 3 }, "5"]);
@@ -148,7 +144,7 @@ for (const [how, approved, reason, state] of [["approved", true, undefined, "out
   ["rejected", false, "too much", "output-denied"]]) {
   test(`a call is ${how}`, async () => {
     const a = page(name(), { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
-    await a.sendMessage(words("pay 5"));
+    await a.say("pay 5");
     assert.equal(tool(a).state, "approval-requested");
     await validateUIMessages({ messages: a.messages });
     assert.equal((await shown(a.id)).state, "asking");
@@ -164,7 +160,7 @@ for (const [how, approved, reason, state] of [["approved", true, undefined, "out
 
 test("a call is approved with other arguments, and another page sees it", async () => {
   const a = page(name());
-  await a.sendMessage(words("pay 5"));
+  await a.say("pay 5");
   const b = page(a.id, { messages: (await shown(a.id)).messages });
   const { id } = tool(b).approval;
   const bad = await post(a.id, "answer", { approvalId: id, approved: true, arguments: { cents: "many" } });
@@ -193,7 +189,7 @@ test("files, sources and data", async () => {
   assert.equal(Buffer.from(await (await fetch(url + own.url)).arrayBuffer()).toString("base64"), bytes);
 
   const b = page(name());
-  await b.sendMessage(words("note 3"));
+  await b.say("note 3");
   const kinds = b.messages[1].parts.map((p) => p.type);
   for (const kind of ["source-url", "source-document", "data-weather"]) assert.ok(kinds.includes(kind), `${kinds}`);
   assert.deepEqual(b.messages[1].parts.find((p) => p.type === "data-weather").data, { city: "Rome", sun: true });
@@ -202,11 +198,8 @@ test("files, sources and data", async () => {
 });
 
 test("a page that is loaded in mid-word gets the whole message, and goes on", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two three four"));
-  await allow(id, 2);
-  await a.until((c) => c.delta === "two ");
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two three four", 2);
   const b = page(id, { messages: (await shown(id)).messages });
   assert.deepEqual(texts(b), ["one two "]);
   const other = b.resumeStream();
@@ -220,27 +213,20 @@ test("a page that is loaded in mid-word gets the whole message, and goes on", as
 });
 
 test("who comes back behind any chunk gets exactly the rest", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two three"));
-  await allow(id, 2);
-  await a.until((c) => c.delta === "two ");
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two three", 2);
   const place = a.places.findLast(Boolean);
   const rest = await fetch(`${url}/other/${id}/stream`, { headers: { "Last-Event-ID": place } });
   await allow(id, 3);
   await running;
-  const chunks = [];
-  await checked(rest, (c) => chunks.push(c)).text();
+  const chunks = await chunksOf(rest);
   assert.deepEqual(chunks.filter((c) => c.type === "text-delta").map((c) => c.delta), ["three"]);
   assert.equal(chunks.at(-1).type, "finish");
 });
 
 test("a stop from another page ends the words", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two three"));
-  await allow(id, 1);
-  await a.until((c) => c.delta === "one ");
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two three", 1);
   const { status, body } = await post(id, "stop");
   assert.deepEqual([status, body.stopped], [200, true]);
   await running;
@@ -248,19 +234,16 @@ test("a stop from another page ends the words", async () => {
   assert.equal(a.status, "ready");
   assert.deepEqual((await recorded(id)), ["one "]);
   assert.equal(a.messages[1].metadata.stopped.act, "stop");
-  await a.sendMessage(words("say and on"));
+  await a.say("say and on");
   assert.deepEqual(texts(a), ["one ", "and on"]);
   await same(a);
 });
 
 test("two pages stop at once, and one of them sends", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two"));
-  await allow(id, 1);
-  await a.until((c) => c.delta === "one ");
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two", 1);
   const b = page(id, { messages: (await shown(id)).messages });
-  const [one, two] = await Promise.all([post(id, "stop"), post(id, "stop"), b.sendMessage(words("say hi"))]);
+  const [one, two] = await Promise.all([post(id, "stop"), post(id, "stop"), b.say("say hi")]);
   assert.deepEqual([one.status, two.status], [200, 200]);
   await allow(id, 2);
   await running;
@@ -270,13 +253,9 @@ test("two pages stop at once, and one of them sends", async () => {
 });
 
 test("a worker that is killed in mid-word: the page shows what is recorded", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two three"));
-  await allow(id, 2);
-  await a.until((c) => c.delta === "two ");
-  await allow(id, 0);
-  await kill();
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two three", 2);
+  await killed(id);
   await wanted(id, 1);
   await allow(id, 3);
   await a.whole(running);
@@ -286,13 +265,9 @@ test("a worker that is killed in mid-word: the page shows what is recorded", asy
 });
 
 test("a worker that is killed while the page waits: what comes back is told under the same id", async () => {
-  const id = name();
-  const a = page(id);
-  const running = a.sendMessage(words("slowly one two three"));
-  await allow(id, 2);
-  await a.until((c) => c.delta === "two ");
-  await allow(id, 0);
-  await kill();
+  const a = page(name());
+  const { id, running } = await midWord(a, "one two three", 2);
+  await killed(id);
   await running;
   const more = a.resumeStream();
   await a.back;
@@ -305,7 +280,7 @@ test("a worker that is killed while the page waits: what comes back is told unde
 
 test("an answer is made again, and a message is changed", async () => {
   const a = page(name());
-  await a.sendMessage(words("say one"));
+  await a.say("say one");
   await a.regenerate();
   assert.deepEqual(texts(a), ["one"]);
   assert.equal((await transcript(a.id)).messages.length, 2);
@@ -317,22 +292,21 @@ test("an answer is made again, and a message is changed", async () => {
 
 test("a POST that is sent twice is one message", async () => {
   const a = page(name());
-  await a.sendMessage(words("say one"));
+  await a.say("say one");
   const again = await fetch(`${url}/api/chat`, { method: "POST", headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ id: a.id, messages: [a.messages[0]], trigger: "submit-message" }) });
-  const chunks = [];
-  await checked(again, (c) => chunks.push(c)).text();
+  const chunks = await chunksOf(again);
   assert.equal(chunks.filter((c) => c.type === "text-delta").map((c) => c.delta).join(""), "one");
   assert.equal((await transcript(a.id)).messages.length, 2);
 });
 
 test("a history that is not the server's is refused", async () => {
   const a = page(name());
-  await a.sendMessage(words("say one"));
+  await a.say("say one");
   const forged = structuredClone(a.messages);
   forged[0].parts[0].text = "say something else";
   const b = page(a.id, { messages: forged });
-  await b.sendMessage(words("say two"));
+  await b.say("say two");
   assert.equal(b.status, "error");
   assert.match(b.failure.message, /history_differs/);
   assert.deepEqual(await recorded(a.id), ["one"]);
@@ -340,7 +314,7 @@ test("a history that is not the server's is refused", async () => {
 
 test("a failure is told, without what it says of the server", async () => {
   const a = page(name());
-  await a.sendMessage(words("fail"));
+  await a.say("fail");
   assert.equal(a.status, "error");
   assert.doesNotMatch(JSON.stringify(a.chunks), /secret/);
   assert.equal(a.chunks.at(-1).type, "error");
@@ -361,10 +335,10 @@ test("the stream is what readUIMessageStream reads", async () => {
 
 test("someone else's conversation is not there", async () => {
   const a = page(name());
-  await a.sendMessage(words("say mine"));
+  await a.say("say mine");
   const answer = await fetch(`${url}/api/chat/${a.id}`, { headers: { "X-Owner": "bob" } });
   assert.equal(answer.status, 404);
   const b = page(a.id, { owner: "bob" });
-  await b.sendMessage(words("say his"));
+  await b.say("say his");
   assert.deepEqual(b.messages.map(said), ["say his", "his"]);
 });

@@ -18,7 +18,7 @@ export const allow = (id, n) => ask("allow", { id, n });
 export const wanted = (id, n) => ask("wanted", { id, n });
 
 // kill is SIGKILL for the worker, and a new one.
-export const kill = () => ask("kill", {});
+const kill = () => ask("kill", {});
 
 // transcript is what is recorded.
 export const transcript = async (id, owner = "") => (await ask("transcript", { id, owner })).json();
@@ -27,6 +27,43 @@ export const transcript = async (id, owner = "") => (await ask("transcript", { i
 export const recorded = async (id) => (await transcript(id)).messages
   .filter((m) => m.role === "assistant")
   .map((m) => (m.parts ?? []).filter((p) => p.type === "text").map((p) => p.text).join(""));
+
+// checked is an answer whose events are noted on their way, each with its data and its id.
+export function checked(answer, note) {
+  assert.match(answer.headers.get("content-type"), /^text\/event-stream/);
+  let rest = "";
+  return new Response(answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({
+    async transform(text, out) {
+      const parts = (rest + text).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) {
+        const field = (name) => part.split("\n").find((l) => l.startsWith(`${name}: `))?.slice(name.length + 2);
+        const data = field("data");
+        if (data && data !== "[DONE]") await note(JSON.parse(data), field("id"));
+        out.enqueue(`${part}\n\n`);
+      }
+    },
+    flush() { assert.equal(rest, "", "half an event"); },
+  })).pipeThrough(new TextEncoderStream()), answer);
+}
+
+// owned are the headers of a request of an owner.
+export const owned = (owner) => owner ? { "X-Owner": owner } : {};
+
+// midWord has a front end ask for words, and returns when it was told n of them. running ends with the answer.
+export async function midWord(front, words, n) {
+  const id = front.conversation;
+  const running = front.say(`slowly ${words}`);
+  await allow(id, n);
+  await front.until((e) => e.delta === `${words.split(" ")[n - 1]} `);
+  return { id, running };
+}
+
+// killed kills the worker, whose successor has said nothing yet.
+export async function killed(id) {
+  await allow(id, 0);
+  await kill();
+}
 
 // post calls a route of the handler for a conversation.
 export const post = async (id, act, body = {}, at = "/api/chat") => {
