@@ -17,6 +17,13 @@ func BenchmarkCalls(b *testing.B) {
 		for _, callers := range []int{1, 64} {
 			b.Run(fmt.Sprint(mode, "/callers=", callers), func(b *testing.B) {
 				s := New(nil)
+				var syncs atomic.Int64
+				watchSteps(b, func(what, path string) error {
+					if what == "sync" {
+						syncs.Add(1)
+					}
+					return nil
+				})
 				if mode != "memory" {
 					s, _ = opened(b, b.TempDir(), mode == "always")
 				}
@@ -41,6 +48,9 @@ func BenchmarkCalls(b *testing.B) {
 						call()
 					}
 				})
+				if mode == "always" {
+					b.ReportMetric(float64(b.N)/float64(syncs.Load()), "calls/sync")
+				}
 			})
 		}
 	}
