@@ -277,7 +277,8 @@ func (s *Server) connections() int {
 	return len(s.sessions)
 }
 
-// URL is the address clients on this machine dial, "redis://127.0.0.1:port", or "inproc://n". It never changes, and has no password.
+// URL is the address clients on this machine dial, "redis://127.0.0.1:port", or "inproc://n". It never changes, and has
+// no password.
 func (s *Server) URL() string { return s.url }
 
 // Close stops the server and closes its connections. Data without a folder is lost. It is idempotent, and every call

@@ -112,10 +112,9 @@ func TestKilledDevGoesOn(t *testing.T) {
 	must.No(t, err)
 	token := <-before.tokens
 	before.stop()
-	var said output
-	if code := run(t.Context(), []string{"schedules", "put", "once", "--kind", "echo", "--every", "1s", "--max-runs", "1",
-		"--input", `{"n":1}`, "--url", p.URL}, strings.NewReader(""), &said, &said); code != exitOK {
-		t.Fatalf("%d: %s", code, said.String())
+	if code, text := command(t, "schedules", "put", "once", "--kind", "echo", "--every", "1s", "--max-runs", "1",
+		"--input", `{"n":1}`, "--url", p.URL); code != exitOK {
+		t.Fatalf("%d: %s", code, text)
 	}
 	p.kill()
 
@@ -141,30 +140,33 @@ func TestKilledDevGoesOn(t *testing.T) {
 		t.Errorf("the answer is %+v", got)
 	}
 	testwait.Progress(t, "the schedule is over", func() (bool, any) {
-		var out output
-		run(t.Context(), []string{"schedules", "show", "once", "--json", "--url", p.URL}, strings.NewReader(""), &out, &out)
-		return strings.Contains(out.String(), `"ended"`) || strings.Contains(out.String(), `"over"`), out.String()
+		_, text := command(t, "schedules", "show", "once", "--json", "--url", p.URL)
+		return strings.Contains(text, `"ended"`) || strings.Contains(text, `"over"`), text
 	})
-	var list output
-	run(t.Context(), []string{"ls", "--kind", "echo", "--json", "--url", p.URL}, strings.NewReader(""), &list, &list)
-	if n := strings.Count(list.String(), `"kind":"echo"`); n != 1 {
-		t.Errorf("the schedule made %d executions: %s", n, list.String())
+	if _, list := command(t, "ls", "--kind", "echo", "--json", "--url", p.URL); strings.Count(list, `"kind":"echo"`) != 1 {
+		t.Errorf("the schedule did not make one execution: %s", list)
 	}
 	after.stop()
 	p.kill()
-	if code, text := exec1(t, "check", dir); code != exitOK {
+	if code, text := onFolder(t, dir, "check"); code != exitOK {
 		t.Errorf("check: %d %s", code, text)
 	}
 }
 
-// exec1 runs a command on the store of a folder.
-func exec1(t *testing.T, command, dir string) (int, string) {
+// command runs one and returns all that it printed.
+func command(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	var out output
+	code = run(t.Context(), args, strings.NewReader(""), &out, &out)
+	return code, out.String()
+}
+
+// onFolder runs a command on the store of a folder.
+func onFolder(t *testing.T, dir string, args ...string) (int, string) {
 	t.Helper()
 	s := serveFolder(t, dir)
 	defer s.Close()
-	var out output
-	code := run(t.Context(), append(strings.Fields(command), "--url", s.URL()), strings.NewReader(""), &out, &out)
-	return code, out.String()
+	return command(t, append(args, "--url", s.URL())...)
 }
 
 func serveFolder(t *testing.T, dir string) *embedded.Server {
@@ -185,25 +187,23 @@ func TestAFolderInUse(t *testing.T) {
 	must.No(t, err)
 	_, err = x.Result(v.ctx)
 	must.No(t, err)
-	for _, line := range []string{"dev --addr 127.0.0.1:0 --data ", "serve --addr 127.0.0.1:0 --store-addr 127.0.0.1:0 --data ",
-		"export "} {
-		var out output
-		if code := run(t.Context(), strings.Fields(line+dir), strings.NewReader(""), &out, &out); code != exitUsage ||
-			!strings.Contains(out.String(), "belongs to process ") || !strings.Contains(out.String(), p.URL) {
-			t.Errorf("%s: %d %s", line, code, out.String())
+	for _, line := range []string{"dev --addr 127.0.0.1:0 --data ", "export ",
+		"serve --addr 127.0.0.1:0 --store-addr 127.0.0.1:0 --data "} {
+		if code, text := command(t, strings.Fields(line+dir)...); code != exitUsage ||
+			!strings.Contains(text, "belongs to process ") || !strings.Contains(text, p.URL) {
+			t.Errorf("%s: %d %s", line, code, text)
 		}
 	}
-	var out output
-	if code := run(t.Context(), []string{"backup", dir, copied}, strings.NewReader(""), &out, &out); code != exitOK {
-		t.Fatalf("%d: %s", code, out.String())
+	if code, text := command(t, "backup", dir, copied); code != exitOK {
+		t.Fatalf("%d: %s", code, text)
 	}
-	if code := run(t.Context(), []string{"backup", dir, copied}, strings.NewReader(""), &out, &out); code != exitUsage ||
-		!strings.Contains(out.String(), "not empty") {
-		t.Errorf("over a backup: %d %s", code, out.String())
+	if code, text := command(t, "backup", dir, copied); code != exitUsage || !strings.Contains(text, "not empty") {
+		t.Errorf("over a backup: %d %s", code, text)
 	}
 	v.stop()
 	p.kill()
-	if code, text := exec1(t, "show --result "+x.ID().String(), copied); code != exitOK || !strings.Contains(text, "tides") {
+	if code, text := onFolder(t, copied, "show", "--result", x.ID().String()); code != exitOK ||
+		!strings.Contains(text, "tides") {
 		t.Errorf("in the backup: %d %s", code, text)
 	}
 	for _, folder := range []string{dir, copied} {
@@ -240,10 +240,8 @@ func TestDataRefuses(t *testing.T) {
 		"store inspect /nowhere --at -1":                           "--at is -1",
 		"store inspect /nowhere":                                   "/nowhere",
 	} {
-		var out output
-		code := run(t.Context(), strings.Fields(line), strings.NewReader(""), &out, &out)
-		if code == exitOK || !strings.Contains(out.String(), want) {
-			t.Errorf("%s: %d %s, want %s", line, code, out.String(), want)
+		if code, text := command(t, strings.Fields(line)...); code == exitOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %s", line, code, text, want)
 		}
 	}
 	if _, err := os.Stat("x"); err == nil {

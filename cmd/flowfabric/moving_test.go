@@ -38,22 +38,20 @@ func move(t *testing.T, to *testserver.Server) {
 	fill(t, dir)
 	first := exported(t, dir)
 	pipe(t, to.Address(), first)
-	var out output
-	if code := run(t.Context(), []string{"check", "--url", to.URL()}, strings.NewReader(""), &out, &out); code != exitOK {
-		t.Errorf("check on the server: %d %s", code, out.String())
+	if code, text := command(t, "check", "--url", to.URL()); code != exitOK {
+		t.Errorf("check on the server: %d %s", code, text)
 	}
 	pipe(t, to.Address(), store.AppendCommand(nil, "SET", "other", "application"))
 	t.Setenv("FLOWFABRIC_TOKEN_KEYS", testKey("k1"))
-	if code := run(t.Context(), []string{"import", back, "--url", to.URL()}, strings.NewReader(""), &out,
-		&out); code != exitOK || !strings.Contains(out.String(), "1 key of other applications") ||
-		strings.Contains(out.String(), "FLOWFABRIC_TOKEN_KEYS") {
-		t.Fatalf("import: %d %s", code, out.String())
+	if code, text := command(t, "import", back, "--url", to.URL()); code != exitOK ||
+		!strings.Contains(text, "1 key of other applications") || strings.Contains(text, "FLOWFABRIC_TOKEN_KEYS") {
+		t.Fatalf("import: %d %s", code, text)
 	}
 	if keys, err := tokenkeys.Kept(back, ""); err != nil || keys != testKey("k1") {
 		t.Errorf("token keys: %v", err)
 	}
 	same(t, contents(t, first), contents(t, exported(t, back)))
-	if code, text := exec1(t, "check", back); code != exitOK {
+	if code, text := onFolder(t, back, "check"); code != exitOK {
 		t.Errorf("check of what was imported: %d %s", code, text)
 	}
 }
@@ -71,7 +69,8 @@ func fill(t *testing.T, dir string) {
 			}
 		}
 		ref := w.engine.Written("default", "chat/main")
-		_, _, err := w.engine.OpenStream(w.ctx, ref, engine.NewStream{Media: "text/plain", Units: 5, Payload: []byte("tides")})
+		_, _, err := w.engine.OpenStream(w.ctx, ref, engine.NewStream{Media: "text/plain", Units: 5,
+			Payload: []byte("tides")})
 		must.No(t, err)
 		fork := w.engine.Written("default", "chat/try")
 		_, _, err = w.engine.OpenStream(w.ctx, fork, engine.NewStream{Source: &ref})

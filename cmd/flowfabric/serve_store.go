@@ -26,7 +26,7 @@ type ownStore struct {
 
 func (o *ownStore) add(flags *pflag.FlagSet) {
 	o.flags = flags
-	o.data.add(flags, "`folder` in which serve keeps everything itself, instead of using a server; made if it does not exist")
+	o.data.add(flags, "`folder` in which to keep everything, instead of using a server; made if it does not exist")
 	flags.StringVar(&o.addr, "store-addr", defaultAddr,
 		"`host:port` at which other processes reach the store of --data")
 	flags.StringVar(&o.passwordFile, "store-password-file", os.Getenv("FLOWFABRIC_STORE_PASSWORD_FILE"),

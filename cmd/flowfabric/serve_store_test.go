@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"os"
@@ -42,19 +43,19 @@ func TestServeWithAStoreOfItsOwn(t *testing.T) {
 		}
 		stranger(t, "127.0.0.1:"+port)
 		known := []string{"--url", "redis://:" + password + "@127.0.0.1:" + port}
-		var out output
 		if id == "" {
-			code := run(ctx, append([]string{"submit", "report", "--json"}, known...), strings.NewReader(""), &out, &out)
-			if code != exitOK {
-				t.Errorf("submit: %d %s", code, out.String())
+			_, text := command(t, append([]string{"submit", "report", "--json"}, known...)...)
+			var made struct{ ID string }
+			if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+				t.Fatalf("submit: %s", text)
 			}
-			id = out.await(t, `"id":"([^"]+)"`)
+			id = made.ID
 		}
-		if code := run(ctx, append([]string{"show", id}, known...), strings.NewReader(""), &out, &out); code != exitOK {
-			t.Errorf("show: %d %s", code, out.String())
+		if code, text := command(t, append([]string{"show", id}, known...)...); code != exitOK {
+			t.Errorf("show: %d %s", code, text)
 		}
 		for _, wrong := range []string{"redis://127.0.0.1:" + port, "redis://:" + password + "x@127.0.0.1:" + port} {
-			if code := run(ctx, []string{"show", id, "--url", wrong}, strings.NewReader(""), &out, &out); code != exitDenied {
+			if code, _ := command(t, "show", id, "--url", wrong); code != exitDenied {
 				t.Errorf("with another password: exit %d", code)
 			}
 		}
