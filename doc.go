@@ -17,7 +17,8 @@
 //   - schedule: the times and rules of recurring work; client.Schedule makes a schedule.
 //   - stream: frames, and the events by which a client follows them.
 //   - admin: list, explain, replay; pause and remove schedules; gates, lanes and workers.
-//   - embedded: a development server in this process, URL "embedded://"; a program without runtime must import it.
+//   - embedded: a server in this process, in memory (URL "embedded://") or with a folder
+//     ("embedded:./data"); a program without runtime must import it.
 //   - fftest: tests of handlers, with virtual time.
 //   - agent: the loop of a language model and its tools, as durable work.
 //   - httpapi, dashboard: the HTTP API and the web page, to mount in a program of yours.

@@ -30,6 +30,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,7 +203,10 @@ func (s *Server) listen(ctx, life context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	s.url = "redis://" + l.Addr().String()
+	s.url = "redis://" + reachable(l.Addr())
+	if err := s.store.Listens(s.url); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	s.hangUp = func() { _ = l.Close() }
 	s.loops.Go(func() {
 		for {
@@ -222,6 +226,14 @@ func (s *Server) listen(ctx, life context.Context, addr string) error {
 		}
 	})
 	return nil
+}
+
+// reachable is an address that works on this machine: one that stands for all addresses names none.
+func reachable(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return at.String()
 }
 
 // acceptPause is how long no connection is taken after one could not be.
@@ -265,7 +277,8 @@ func (s *Server) connections() int {
 	return len(s.sessions)
 }
 
-// URL is the address clients dial, "redis://127.0.0.1:port", or "inproc://n". It never changes, and has no password.
+// URL is the address clients on this machine dial, "redis://127.0.0.1:port", or "inproc://n". It never changes, and has
+// no password.
 func (s *Server) URL() string { return s.url }
 
 // Close stops the server and closes its connections. Data without a folder is lost. It is idempotent, and every call

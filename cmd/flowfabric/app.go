@@ -60,7 +60,7 @@ func (a *app) location() (string, error) {
 			"no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
 	case inproc.IsEmbedded(url):
 		return "", usage(
-			"embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
+			"embedded: is a server inside another program, which nobody else can reach; 'flowfabric dev' and 'flowfabric serve' take --data DIR and open a port")
 	}
 	return url, nil
 }

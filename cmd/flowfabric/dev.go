@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,46 +20,63 @@ import (
 const defaultAddr = "127.0.0.1:7700"
 
 func devCommand(a *app) *cobra.Command {
-	var addr, web string
+	var f devFlags
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a development server until interrupted",
 		Long: `dev runs the embedded server on a port of this machine, so that workers and producers in other
-processes can meet without anything installed. It has the real semantics, but it keeps everything in memory and
-has no access control: it is for development only, listens on a loopback address only, and refuses to start when
-FLOWFABRIC_ENV=production.
+processes can meet without anything installed. It has the real semantics, but no access control: it is for
+development only, and listens on loopback addresses only. 'flowfabric serve --data' is for others.
+
+Without --data everything is kept in memory and lost when dev ends, and FLOWFABRIC_ENV=production refuses to
+start it. With --data everything is kept in a folder, with the keys that sign tokens: work goes on and links
+work after a restart. One process at a time uses a folder.
 
 It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and serves the
 dashboard and the HTTP API, open to everybody on this machine.`,
 		Example: `  flowfabric dev
+  flowfabric dev --data ./data            # keeps everything in this folder
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
 		Args: cobra.NoArgs,
 		RunE: a.lasting(func(ctx context.Context, _ []string) error {
-			return a.dev(ctx, addr, web, slog.New(slog.NewTextHandler(a.err, nil)))
+			return a.dev(ctx, f, slog.New(slog.NewTextHandler(a.err, nil)))
 		}),
 	}
-	cmd.Flags().StringVar(&addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&web, "http", "",
+	f.data.add(cmd.Flags(), "`folder` in which to keep everything; made if it does not exist (default in memory)")
+	cmd.Flags().StringVar(&f.addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.http, "http", "",
 		"loopback `host:port` of the HTTP API (default "+defaultHTTP+", or a free port with --addr of port 0)")
 	return cmd
 }
 
-// announcement is what dev prints with --json once it serves. The key is made for this run, to be shown.
+type devFlags struct {
+	data       dataFlags
+	addr, http string
+}
+
+// announcement is what dev prints with --json once it serves. The key is made to be shown.
 type announcement struct {
 	URL       string `json:"url"`
+	Data      string `json:"data,omitempty"` // the folder
 	TokenKeys string `json:"token_keys"`
 	API       string `json:"api"`
 	Dashboard string `json:"dashboard"`
 }
 
 // dev serves until ctx ends, which is success.
-func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) error {
-	if at := devAPI(addr, web); !loopback(at) {
-		return usage(
-			"--http %s is no loopback address: everybody who reaches it may do everything; 'flowfabric serve' with tokens is for others",
-			at)
+func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
+	for _, at := range [][2]string{{"--addr", f.addr}, {"--http", f.api()}} {
+		if !loopback(at[1]) {
+			return usage(
+				"%s %s is no loopback address: everybody who reaches it may do everything; 'flowfabric serve' is for others, with a password and tokens",
+				at[0], at[1])
+		}
 	}
-	server, err := embedded.Start(ctx, embedded.Config{Addr: addr, Logger: logger})
+	fsync, err := f.data.read()
+	if err != nil {
+		return err
+	}
+	server, err := embedded.Start(ctx, embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -72,7 +87,10 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 	}
 	defer eng.Close()
 
-	key := devKey()
+	key, err := f.data.tokenKeys()
+	if err != nil {
+		return err
+	}
 	c, err := client.Connect(ctx, client.Config{URL: server.URL(), TokenKeys: key, Namespace: a.namespace,
 		Creator: "dev", ClientName: "flowfabric-dev-api", Logger: logger})
 	if err != nil {
@@ -85,23 +103,23 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", devAPI(addr, web))
+	listener, err := net.Listen("tcp", f.api())
 	if err != nil {
 		return fmt.Errorf("the HTTP API: %w; --http names another address", err)
 	}
-	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String(),
+	if err := a.show(announcement{server.URL(), f.data.dir, key, "http://" + listener.Addr().String(),
 		"http://" + listener.Addr().String() + "/"}, func(p *page) {
-		fmt.Fprintf(p, `FlowFabric development server: in memory, for development only, nothing is persisted.
+		fmt.Fprintf(p, `FlowFabric development server: for development only, %[4]s
 
-  export FLOWFABRIC_URL=%s
-  export FLOWFABRIC_TOKEN_KEYS=%s   # for handlers that wait
+  export FLOWFABRIC_URL=%[1]s
+  export FLOWFABRIC_TOKEN_KEYS=%[2]s   # for handlers that wait
 
   Dashboard   http://%[3]s/
   HTTP API    http://%[3]s/v1/openapi.json
   Both are open to everybody on this machine.
 
 Press Ctrl-C to stop.
-`, server.URL(), key, listener.Addr())
+`, server.URL(), key, listener.Addr(), f.data.where())
 	}); err != nil {
 		_ = listener.Close()
 		return err
@@ -114,20 +132,13 @@ Press Ctrl-C to stop.
 	return tasks.Wait()
 }
 
-// devAPI is where the API listens: a free port if the server's is one.
-func devAPI(server, web string) string {
-	if web != "" {
-		return web
+// api is where the API listens: a free port if the server's is one.
+func (f devFlags) api() string {
+	if f.http != "" {
+		return f.http
 	}
-	if _, port, err := net.SplitHostPort(server); err == nil && port == "0" {
+	if _, port, err := net.SplitHostPort(f.addr); err == nil && port == "0" {
 		return "127.0.0.1:0"
 	}
 	return defaultHTTP
-}
-
-// devKey is a token key for those who try things out.
-func devKey() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return "dev:" + hex.EncodeToString(secret)
 }

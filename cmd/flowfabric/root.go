@@ -83,8 +83,8 @@ attached to, waits while it has no room`, gateVerbs)}},
 		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a),
 			checkCommand(a), repairCommand(a),
 			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
-		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a),
-			versionCommand(a)}},
+		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), backupCommand(a), exportCommand(a),
+			importCommand(a), storeCommand(a), mcpCommand(a), tokenCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
 			c.GroupID = group.id

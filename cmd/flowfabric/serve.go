@@ -42,6 +42,7 @@ const (
 )
 
 type serveFlags struct {
+	own          ownStore
 	addr, tokens string
 	origins      []string
 	proxies      []string
@@ -65,14 +66,21 @@ changes; FLOWFABRIC_API_TOKENS may hold its content instead. "flowfabric token n
 Without any token serve listens on a loopback address only, and everybody on this machine may do
 everything.
 
+With --data serve needs no server: it keeps everything in a folder, and other processes reach that store at
+--store-addr, as redis://127.0.0.1:7700, or redis://:PASSWORD@host:7700 with --store-password-file, which an
+address beyond this machine requires. Workers need the keys that sign tokens, which the folder has in the file
+token-keys, as FLOWFABRIC_TOKEN_KEYS. One process at a time uses a folder.
+
 FLOWFABRIC_STREAM_KEY (64 hex digits, openssl rand -hex 32) signs the tokens with which browsers follow an
 execution; give it to all processes behind one address. serve does not do TLS; put a proxy in front of it.`,
 		Example: `  flowfabric serve --url redis://127.0.0.1:6379
+  flowfabric serve --data /var/lib/flowfabric
   flowfabric serve --addr 0.0.0.0:7788 --tokens /etc/flowfabric/tokens.json --allow-origin https://app.example`,
 		Args: cobra.NoArgs,
 		RunE: a.lasting(func(ctx context.Context, _ []string) error { return a.serve(ctx, f) }),
 	}
 	flags := cmd.Flags()
+	f.own.add(flags)
 	flags.StringVar(&f.addr, "addr", defaultHTTP, "`host:port` to listen on")
 	flags.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"),
 		"`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
@@ -115,12 +123,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.connections < 1 {
 		return usage("--max-connections is %d, want 1 or more", f.connections)
 	}
-	url, err := a.address()
+	at, err := a.store(ctx, &f.own, logger)
 	if err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-serve", Namespace: a.namespace,
-		Creator: "api", DialTimeout: a.dial(), Logger: logger})
+	defer at.close()
+	c, err := client.Connect(ctx, client.Config{URL: at.url, Password: at.password, TokenKeys: at.tokenKeys,
+		ClientName: "flowfabric-serve", Namespace: a.namespace, Creator: "api", DialTimeout: a.dial(), Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -140,8 +149,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	if !f.idle {
-		eng, err := engine.Open(ctx,
-			engine.Config{URL: url, ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
+		eng, err := engine.Open(ctx, engine.Config{URL: at.url, Password: at.password,
+			ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}

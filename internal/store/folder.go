@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ var step = func(what, path string) error { return nil }
 var errLocked = errors.New("another process has the lock")
 
 // own locks a folder for this process. The file says who has it.
-func own(folder string) (lock io.Closer, err error) {
+func own(folder string) (lock *os.File, err error) {
 	path := filepath.Join(folder, "LOCK")
 	file, err := lockFile(path)
 	switch {
@@ -35,26 +34,48 @@ func own(folder string) (lock io.Closer, err error) {
 		if who == "" {
 			who = "a process that has just begun"
 		}
-		return nil, fmt.Errorf("%w: the store in %s belongs to %s; other processes reach it by the address that "+
-			"this one listens on", flowfabric.ErrConfig, folder, who)
+		return nil, fmt.Errorf("%w: the store in %s belongs to %s", flowfabric.ErrConfig, folder, who)
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, fmt.Errorf("%w: the file system of %s locks no files, so nothing would keep a second process out",
 			flowfabric.ErrConfig, folder)
 	case err != nil:
 		return nil, err
 	}
-	host, _ := os.Hostname()
-	program, _ := os.Executable()
-	text := fmt.Sprintf("process %d (%s) on %s since %s\n", os.Getpid(), filepath.Base(program), host,
-		time.Now().UTC().Format(time.RFC3339))
-	if err = file.Truncate(0); err == nil {
-		_, err = file.WriteAt([]byte(text), 0)
-	}
+	err = sign(file, "")
 	if err != nil && !full(err) { // a full disk refuses writes later, and can still be read
 		file.Close()
 		return nil, err
 	}
 	return file, nil
+}
+
+// sign says in the file of a lock who has it, and where it can be reached.
+func sign(file *os.File, address string) error {
+	host, _ := os.Hostname()
+	program, _ := os.Executable()
+	text := fmt.Sprintf("process %d (%s) on %s since %s", os.Getpid(), filepath.Base(program), host,
+		started.UTC().Format(time.RFC3339))
+	if address != "" {
+		text += "; other processes reach it at " + address
+	}
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(text+"\n"), 0)
+	return err
+}
+
+var started = time.Now()
+
+// Listens lets other processes that want the folder know the address at which they reach the store instead.
+func (s *Store) Listens(address string) error {
+	if s.log == nil {
+		return nil
+	}
+	if err := sign(s.log.lock, address); err != nil && !full(err) {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
 }
 
 // files are those of a store.

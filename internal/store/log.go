@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -36,7 +35,7 @@ type log struct {
 	folder string
 	always bool
 	logger *slog.Logger
-	lock   io.Closer
+	lock   *os.File
 	salt   string
 	seed   uint32
 

@@ -12,9 +12,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Configured is the keyring for a server: text if there is any (see [Parse]), [Development] for an embedded server,
-// else none (nil).
+// Configured is the keyring for a server: text if there is any (see [Parse]); for an embedded server what its folder
+// keeps (see [Kept]), or [Development] if it is in memory; else none (nil).
 func Configured(url, text string) (*Keyring, error) {
+	if dir := inproc.Folder(url); dir != "" && text == "" {
+		kept, err := Kept(dir, "")
+		if err != nil {
+			return nil, err
+		}
+		return Parse(kept)
+	}
 	k, err := Parse(text)
 	if k == nil && err == nil && (inproc.IsEmbedded(url) || strings.HasPrefix(url, "inproc://")) {
 		return Development(), nil
