@@ -102,6 +102,9 @@ func (d *duel) fight(args []string) {
 		d.freeze()
 	}
 	name := strings.ToUpper(args[0])
+	if strings.Contains(strings.ToUpper(strings.Join(args, " ")), "LEX") && d.mixed(args) {
+		return // Redis does not say what such a range is
+	}
 	if at := cursorAt(name); at > 0 && at < len(args) {
 		args[at] = oneOf(d.r, "0", "0", "0", "x") // Redis reads cursors more freely, and others of its own only
 	}
@@ -127,6 +130,19 @@ func (d *duel) fight(args []string) {
 		f.asked, f.same = d.pages(name, args, &f.answer)
 	}
 	d.rounds = append(d.rounds, f)
+}
+
+// mixed reports whether a command names a sorted set whose members have different scores.
+func (d *duel) mixed(args []string) bool {
+	d.ours.Lock()
+	defer d.ours.Unlock()
+	for _, key := range args[1:] {
+		z, fault := get[*zset](d.ours, key)
+		if fault == nil && z != nil && z.at(0).score != z.at(z.len()-1).score {
+			return true
+		}
+	}
+	return false
 }
 
 // without is how the answer of SPOP is checked.

@@ -288,7 +288,7 @@ func hrandfield(c *call) reply {
 			"-9223372036854775807 and 9223372036854775807")
 	case len(c.args) > 4 || values && !strings.EqualFold(c.args[3], "WITHVALUES"):
 		return errSyntax
-	case n < -math.MaxInt64/2 || values && n > math.MaxInt64/2:
+	case values && (n < -math.MaxInt64/2 || n > math.MaxInt64/2):
 		return functions.Error("ERR value is out of range")
 	}
 	v, fault := get[*hash](c.s, c.args[1])
@@ -299,6 +299,8 @@ func hrandfield(c *call) reply {
 		return null
 	case v == nil:
 		return list(nil)
+	case n < -math.MaxInt64/2:
+		return functions.Error("ERR value is out of range")
 	case len(c.args) == 2:
 		name, _ := v.at(rand.IntN(v.len()))
 		return text(name)

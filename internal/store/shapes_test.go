@@ -10,7 +10,7 @@ import (
 )
 
 // shapes make random commands, each on values of some types.
-var shapes = []func(r *rand.Rand) []string{plainShapes}
+var shapes = []func(r *rand.Rand) []string{plainShapes, plainShapes, zsetShapes, streamShapes}
 
 // plainShapes is a random command on keys, strings, hashes, lists and sets.
 func plainShapes(r *rand.Rand) []string {
