@@ -52,7 +52,8 @@ func TestModels(t *testing.T) {
 		"export interface Inner {\n  n: number\n  rest?: Record<string, unknown>\n}\n\n/** What a test takes. */\n" +
 			"export interface Body {\n",
 		"  /** ends with a \"word\" */\n  state: PublicState\n  why?: Reason\n",
-		"  /** it *\\/ has \"\"\" three \\ marks */\n  list?: Inner[]\n  from?: number\n  on: boolean\n  any?: unknown\n}\n",
+		"  /** it *\\/ has \"\"\" three \\ marks */\n  list?: Inner[]\n  from?: number\n" +
+			"  on: boolean\n  any?: unknown\n}\n",
 	} {
 		if !strings.Contains(typescript, want) {
 			t.Errorf("there is no %q in\n%s", want, typescript)
@@ -90,7 +91,8 @@ func TestDocstrings(t *testing.T) {
 // Two types of one name are told apart by their packages.
 func TestNamesAreUnique(t *testing.T) {
 	c := collector{names: map[string]reflect.Type{}}
-	for want, of := range map[string]reflect.Type{"Body": reflect.TypeFor[body](), "Flow": reflect.TypeFor[flow.Flow]()} {
+	first := map[string]reflect.Type{"Body": reflect.TypeFor[body](), "Flow": reflect.TypeFor[flow.Flow]()}
+	for want, of := range first {
 		for range 2 {
 			if got, err := c.named(of); err != nil || got != want {
 				t.Errorf("%s is called %s (%v), want %s", of, got, err, want)
@@ -101,7 +103,8 @@ func TestNamesAreUnique(t *testing.T) {
 	if got, err := c.named(reflect.TypeFor[body]()); err != nil || got != "ClientmodelsBody" {
 		t.Errorf("the second is called %s (%v)", got, err)
 	}
-	for _, of := range []reflect.Type{reflect.TypeFor[struct{ A int }](), reflect.TypeFor[map[string]struct{ A int }]()} {
+	type nameless = struct{ A int }
+	for _, of := range []reflect.Type{reflect.TypeFor[nameless](), reflect.TypeFor[map[string]nameless]()} {
 		if _, err := collect(t, "x", of); err == nil {
 			t.Errorf("a model of %s was made, which has no name", of)
 		}

@@ -11,8 +11,10 @@ const (
 	width = 120
 	first = "Code generated from the types of the HTTP API; DO NOT EDIT. Write it again with " +
 		"FLOWFABRIC_GOLDEN=write go test ./httpapi -run TestMakesTheModels."
-	numbers = "Whole numbers of the API are below 2^53: a number holds them exactly. Only values that programs stored " +
-		"or sent (payloads, steps, results, frames) can have larger ones, which JSON.parse rounds."
+	numbers = "Whole numbers of the API are below 2^53: a number holds them exactly. Only values that programs " +
+		"stored or sent (payloads, steps, results, frames) can have larger ones, which JSON.parse rounds."
+	aTime = "A time as RFC 3339 has it, such as 2026-01-31T17:00:00Z."
+	bytes = "Bytes in base64."
 	newer = "A newer server may send further members, and further values of the enumerations."
 )
 
@@ -26,8 +28,8 @@ func (m Models) TypeScript() []byte {
 	for _, line := range wrap(numbers+" "+newer, width-3) {
 		b.WriteString("// " + line + "\n")
 	}
-	b.WriteString("\n/** A time as RFC 3339 has it, such as 2026-01-31T17:00:00Z. */\nexport type Timestamp = string\n" +
-		"\n/** Bytes in base64. */\nexport type Base64 = string\n")
+	b.WriteString("\n" + jsdoc("", aTime) + "export type Timestamp = string\n" +
+		"\n" + jsdoc("", bytes) + "export type Base64 = string\n")
 	for _, e := range m.enums {
 		b.WriteString("\n" + jsdoc("", e.doc))
 		values := make([]string, len(e.values))
@@ -103,8 +105,8 @@ func (m Models) Python() []byte {
 	}
 	b.WriteString("\"\"\"Bodies of the HTTP API.\n\n" + strings.Join(wrap(newer, width), "\n") + "\n\"\"\"\n\n" +
 		"from typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n" +
-		"Timestamp: TypeAlias = str\n" + docstring("", "A time as RFC 3339 has it, such as 2026-01-31T17:00:00Z.") +
-		"\nBase64: TypeAlias = str\n" + docstring("", "Bytes in base64."))
+		"Timestamp: TypeAlias = str\n" + docstring("", aTime) +
+		"\nBase64: TypeAlias = str\n" + docstring("", bytes))
 	for _, e := range m.enums {
 		b.WriteString("\n" + e.name + ": TypeAlias = Literal[\n")
 		for _, v := range e.values {
