@@ -34,6 +34,7 @@ type claimed struct {
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
 	Takes        int                                `json:"takes,omitempty" jsonschema:"how often it was replayed or rewound"`
+	Stopping     string                             `json:"stopping,omitempty" jsonschema:"the request of a stop that no run has heeded yet. See the turn of a step"`
 	Priority     int                                `json:"priority"`
 	CreatedAt    time.Time                          `json:"created_at,omitzero"`
 	Retries      int                                `json:"retries"`
@@ -109,7 +110,7 @@ func (c *call) claimWork() error {
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
 		Route: x.Route, Attempt: x.Fence.Attempt,
-		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Priority: x.Priority,
+		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Stopping: x.Stop, Priority: x.Priority,
 		CreatedAt: x.CreatedAt,
 		Retries:   x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),

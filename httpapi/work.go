@@ -53,6 +53,12 @@ type stepBody struct {
 	Name   string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
 	Value  json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
 	TookMs int64           `json:"took_ms,omitempty" jsonschema:"how long the step ran, by the worker's clock; for people"`
+	Turn   string          `json:"turn,omitempty" jsonschema:"what the step is to a handler that talks, in turns: over, it ends a turn, and is refused with turn_stopped while a stop waits; stopped, it ends a turn as that stop asks, which has been heeded then; begin, it begins the next turn. Default: nothing of this"`
+}
+
+type stepAnswer struct {
+	already
+	Stopping string `json:"stopping,omitempty" jsonschema:"the request of a stop that waits to be heeded, or that this step has heeded"`
 }
 
 type already struct {
@@ -198,7 +204,10 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 	return &framesAnswer{r.LastSequence}, nil
 }
 
-func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
+// turns are what a step may be to a handler that talks.
+var turns = []string{"", engine.TurnOver, engine.TurnStopped, engine.TurnBegins}
+
+func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*stepAnswer, error) {
 	if err := printable("/name", b.Name); err != nil {
 		return nil, err
 	}
@@ -206,8 +215,12 @@ func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.h.conn.Engine.RecordStep(c.ctx(), f, b.Name, value(b.Value), took)
-	return &already{before}, err
+	if !slices.Contains(turns, b.Turn) {
+		return nil, invalid("/turn", "it is %.32q, want over, stopped or begin", b.Turn)
+	}
+	r, err := c.h.conn.Engine.RecordTurn(c.ctx(), f, engine.Step{Name: b.Name, Value: value(b.Value), Took: took,
+		Turn: b.Turn})
+	return &stepAnswer{already{r.Already}, r.Stop}, err
 }
 
 // tenYears is a time of at most ten years.

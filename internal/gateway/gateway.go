@@ -206,30 +206,50 @@ func (g *Gateway) Return(claims []Claim) {
 	each.Wait()
 }
 
-// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as
+// Renew extends the lease of an execution by ttl. stop is the request of the newest stop that its run was told of under
+// this lease, "" for none: it comes again with every renewal. The error says why it is not this worker's any more, as
 // denied.LeaseExpired, ErrCancelled, ErrDeadline, ErrAttemptTimeout, denied.LeaseRevoked or ErrLeaseLost; one of
 // class retry says nothing about the lease.
-func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
+func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) (stop string, err error) {
 	partition := f.Execution.Partition()
 	for range 2 { // it may be lost between the two calls: then the first one knows why when it is asked again
-		r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)
-		if err != nil {
-			return err
-		}
-		for _, lost := range r.Lost {
-			if lost.Execution == f.Execution && lost.Epoch == f.Epoch {
-				return lost.Err()
-			}
+		if stop, err = g.notices(ctx, f, ttl); err != nil {
+			return "", err
 		}
 		held, err := g.engine.SessionHeld(ctx, partition, f.Session)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if slices.Contains(held, engine.Held{Execution: f.Execution, Claim: f.Claim}) {
-			return nil
+			return stop, nil
 		}
 	}
-	return flowfabric.ErrLeaseLost // settled, most likely
+	return "", flowfabric.ErrLeaseLost // settled, most likely
+}
+
+// notices renews, and reads what the session is told of its execution. Notices stay, for a repeat of the call, unless
+// there are more than one answer has.
+func (g *Gateway) notices(ctx context.Context, f flowfabric.Fence, ttl time.Duration) (stop string, err error) {
+	processed := uint64(0)
+	for {
+		r, err := g.engine.RenewSession(ctx, f.Execution.Partition(), f.Session, ttl, processed)
+		if err != nil {
+			return "", err
+		}
+		for _, n := range r.Lost {
+			switch request, stops := strings.CutPrefix(n.Cause, "stop:"); {
+			case n.Execution != f.Execution || n.Epoch != f.Epoch:
+			case !n.Told():
+				return "", n.Err()
+			case stops:
+				stop = request
+			}
+		}
+		if !r.MoreLost || r.Generation <= processed {
+			return stop, nil
+		}
+		processed = r.Generation
+	}
 }
 
 // ask is a claim that waits. woken has room for one.

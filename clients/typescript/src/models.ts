@@ -1505,6 +1505,8 @@ export interface Claimed {
   continues?: number
   /** how often it was replayed or rewound */
   takes?: number
+  /** the request of a stop that no run has heeded yet. See the turn of a step */
+  stopping?: string
   priority: number
   created_at?: Timestamp
   retries: number
@@ -1551,6 +1553,11 @@ export interface LeaseAnswer {
   held: boolean
   /** why it is not: stop working on it */
   code?: string
+  /**
+   * somebody asked the execution to end what it says, and to keep what it has: the request of the newest stop, which is
+   * told again with every renewal. See the turn of a step
+   */
+  stopping?: string
 }
 
 /** What renew answers. */
@@ -1602,15 +1609,20 @@ export interface StepBody {
   value?: unknown
   /** how long the step ran, by the worker's clock; for people */
   took_ms?: number
+  /**
+   * what the step is to a handler that talks, in turns: over, it ends a turn, and is refused with turn_stopped while a
+   * stop waits; stopped, it ends a turn as that stop asks, which has been heeded then; begin, it begins the next turn.
+   * Default: nothing of this
+   */
+  turn?: string
 }
 
-/**
- * What recordStep answers, what unreserve answers, what endCall answers, what closeWaitpoint answers, what complete
- * answers, what delay answers, what continueWork answers, what cancelWork answers, what release answers.
- */
-export interface Already {
+/** What recordStep answers. */
+export interface StepAnswer {
   /** an earlier call had done it */
   already: boolean
+  /** the request of a stop that waits to be heeded, or that this step has heeded */
+  stopping?: string
 }
 
 /** What reportProgress takes. */
@@ -1739,6 +1751,15 @@ export interface ReservationBody {
   lease: string
   /** its number: 1, 2, … under one lease */
   reservation: number
+}
+
+/**
+ * What unreserve answers, what endCall answers, what closeWaitpoint answers, what complete answers, what delay answers,
+ * what continueWork answers, what cancelWork answers, what release answers.
+ */
+export interface Already {
+  /** an earlier call had done it */
+  already: boolean
 }
 
 /** What acquire takes. */

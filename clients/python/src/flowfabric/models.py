@@ -1563,6 +1563,8 @@ class Claimed(TypedDict):
     """how often it went on with another input (see :continue)"""
     takes: NotRequired[int]
     """how often it was replayed or rewound"""
+    stopping: NotRequired[str]
+    """the request of a stop that no run has heeded yet. See the turn of a step"""
     priority: int
     created_at: NotRequired[Timestamp]
     retries: int
@@ -1611,6 +1613,10 @@ class LeaseAnswer(TypedDict):
     held: bool
     code: NotRequired[str]
     """why it is not: stop working on it"""
+    stopping: NotRequired[str]
+    """somebody asked the execution to end what it says, and to keep what it has: the request of the newest stop, which
+    is told again with every renewal. See the turn of a step
+    """
 
 
 class LeasesAnswer(TypedDict):
@@ -1665,15 +1671,20 @@ class StepBody(TypedDict):
     """any JSON value, at most 256 KiB; later runs get it with the claim. Default null"""
     took_ms: NotRequired[int]
     """how long the step ran, by the worker's clock; for people"""
-
-
-class Already(TypedDict):
-    """What recordStep answers, what unreserve answers, what endCall answers, what closeWaitpoint answers, what complete
-    answers, what delay answers, what continueWork answers, what cancelWork answers, what release answers.
+    turn: NotRequired[str]
+    """what the step is to a handler that talks, in turns: over, it ends a turn, and is refused with turn_stopped while
+    a stop waits; stopped, it ends a turn as that stop asks, which has been heeded then; begin, it begins the next
+    turn. Default: nothing of this
     """
+
+
+class StepAnswer(TypedDict):
+    """What recordStep answers."""
 
     already: bool
     """an earlier call had done it"""
+    stopping: NotRequired[str]
+    """the request of a stop that waits to be heeded, or that this step has heeded"""
 
 
 class ProgressBody(TypedDict):
@@ -1805,6 +1816,15 @@ class ReservationBody(TypedDict):
     """of the execution, as it came with the claim"""
     reservation: int
     """its number: 1, 2, … under one lease"""
+
+
+class Already(TypedDict):
+    """What unreserve answers, what endCall answers, what closeWaitpoint answers, what complete answers, what delay
+    answers, what continueWork answers, what cancelWork answers, what release answers.
+    """
+
+    already: bool
+    """an earlier call had done it"""
 
 
 class AcquireBody(TypedDict):
