@@ -16,12 +16,14 @@ import (
 )
 
 type claimBody struct {
-	Max    int    `json:"max,omitempty" jsonschema:"1..100, default 1"`
-	WaitMs *int64 `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+	Max      *int           `json:"max,omitempty" jsonschema:"1..100, default 1; 0 with complete: take nothing"`
+	WaitMs   *int64         `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+	Complete []completeBody `json:"complete,omitempty" jsonschema:"executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not completed, the answer comes without waiting for work"`
 }
 
 type claimAnswer struct {
-	Executions []claimed `json:"executions" jsonschema:"none when the time was over"`
+	Executions []claimed         `json:"executions" jsonschema:"none when the time was over"`
+	Completed  []completedAnswer `json:"completed,omitempty" jsonschema:"what became of complete, in its order"`
 }
 
 // claimed is everything that a handler needs.
@@ -54,34 +56,66 @@ type claimed struct {
 	Inputs       map[string]flowfabric.Payload      `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
 }
 
+// asked checks how much a worker wants, and how long it waits.
+func (b *claimBody) asked() (most int, wait time.Duration, err error) {
+	most, wait = 1, 20*time.Second
+	if b.WaitMs != nil {
+		wait = ms(*b.WaitMs)
+	}
+	if b.Max != nil {
+		most = *b.Max
+	}
+	least := 1
+	if len(b.Complete) > 0 {
+		least = 0
+	}
+	if most < least || most > gateway.MaxClaim {
+		return 0, 0, invalid("/max", "it is %d, want %d..%d", most, least, gateway.MaxClaim)
+	}
+	if wait < 0 || wait > mostClaimWait {
+		return 0, 0, invalid("/wait_ms", "it is %d, want 0..%d", wait.Milliseconds(), mostClaimWait.Milliseconds())
+	}
+	return most, wait, nil
+}
+
 func (c *call) claimWork() error {
 	var b claimBody
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	wait := 20 * time.Second
-	if b.WaitMs != nil {
-		wait = ms(*b.WaitMs)
-	}
-	if b.Max == 0 {
-		b.Max = 1
-	}
-	if b.Max < 1 || b.Max > gateway.MaxClaim {
-		return invalid("/max", "it is %d, want 1..%d", b.Max, gateway.MaxClaim)
-	}
-	if wait < 0 || wait > mostClaimWait {
-		return invalid("/wait_ms", "it is %d, want 0..%d", wait.Milliseconds(), mostClaimWait.Milliseconds())
+	most, wait, err := b.asked()
+	if err != nil {
+		return err
 	}
 	s, err := c.session(-1)
 	if err != nil {
 		return err
 	}
-	claims, err := c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: b.Max, Wait: wait,
-		TTL: s.lease})
+	list, err := s.completions(b.Complete)
+	if err != nil {
+		return err
+	}
+	var out claimAnswer
+	if out.Completed, err = c.completeAll(list); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(out.Completed, func(x completedAnswer) bool { return x.Code != "" }) {
+		wait = 0
+	}
+	var claims []gateway.Claim
+	if most > 0 {
+		claims, err = c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: most, Wait: wait,
+			TTL: s.lease})
+	}
 	if err != nil && len(claims) == 0 {
 		return err
 	}
-	out := claimAnswer{Executions: make([]claimed, 0, len(claims))}
+	return c.handOut(s, claims, out)
+}
+
+// handOut answers a claim. What nobody takes goes back.
+func (c *call) handOut(s *workerSession, claims []gateway.Claim, out claimAnswer) error {
+	out.Executions = make([]claimed, 0, len(claims))
 	for i := range claims {
 		x, err := c.claimed(s, &claims[i])
 		if err != nil {

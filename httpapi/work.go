@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -79,11 +77,6 @@ type spendBody struct {
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension. What is used is counted also when the lease is over"`
 }
 
-type completeBody struct {
-	leased
-	Result json.RawMessage `json:"result,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null"`
-}
-
 type failBody struct {
 	leased
 	Category     string `json:"category,omitempty" jsonschema:"1..64 bytes, for lists and alerts; default handler_error"`
@@ -130,12 +123,7 @@ func work[Body any, Answer any](action, name, summary, text string,
 			return out, err
 		}
 		answer, err := do(c, f, body)
-		if _, told := errors.AsType[*problem](err); !told && slices.ContainsFunc(notHeld, func(of error) bool {
-			return errors.Is(err, of)
-		}) {
-			err = denied.New(action, flowfabric.CodeOf(denied.StaleLease))
-		}
-		if err == nil && answer != nil {
+		if err = hidden(action, err); err == nil && answer != nil {
 			out = *answer
 		}
 		return out, err
@@ -303,22 +291,6 @@ func (c *call) counts(route flowfabric.Route, gate string) (bool, error) {
 		above = next
 	}
 	return false, nil
-}
-
-func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
-	settled, _, err := c.h.conn.Engine.CompleteExecutions(c.ctx(), f.Execution.Partition(),
-		[]engine.Completion{{Fence: f, Result: value(b.Result)}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	if settled[0].Already && settled[0].Err == nil {
-		before, _, err := c.h.conn.Engine.ReadResult(c.ctx(), f.Execution, f.Attempt)
-		if err == nil && !bytes.Equal(before, value(b.Result)) { // what was purged since is not known
-			return nil, &problem{Status: http.StatusConflict, Code: "idempotency_conflict", Field: "/result",
-				Detail: "the execution has completed with another result"}
-		}
-	}
-	return &already{settled[0].Already}, settled[0].Err
 }
 
 func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {

@@ -1420,12 +1420,24 @@ export interface WorkerOpened {
   lease_ms: number
 }
 
+export interface CompleteBody {
+  /** of the execution, as it came with the claim */
+  lease: string
+  /** any JSON value, at most 1 MiB; default null */
+  result?: unknown
+}
+
 /** What claim takes. */
 export interface ClaimBody {
-  /** 1..100, default 1 */
+  /** 1..100, default 1; 0 with complete: take nothing */
   max?: number
   /** how long to wait until there is some: 0..30000, default 20000 */
   wait_ms?: number
+  /**
+   * executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not
+   * completed, the answer comes without waiting for work
+   */
+  complete?: CompleteBody[]
 }
 
 export interface StoredSignal {
@@ -1536,10 +1548,22 @@ export interface Claimed {
   inputs?: Record<string, Payload>
 }
 
+export interface CompletedAnswer {
+  lease: string
+  /** the execution was this worker's to complete. Else stop working on it, and tell nobody */
+  held: boolean
+  /** an earlier call had done it */
+  already: boolean
+  /** why it has not completed; absent: it has. One that is held can still fail */
+  code?: string
+}
+
 /** What claim answers. */
 export interface ClaimAnswer {
   /** none when the time was over */
   executions: Claimed[]
+  /** what became of complete, in its order */
+  completed?: CompletedAnswer[]
 }
 
 /** What renew takes. */
@@ -2033,14 +2057,6 @@ export interface ChildrenAnswer {
   answer?: SuspendResult
   /** by the name of the child; enough had ended: go on, under the same lease */
   outcomes?: Record<string, ChildOutcome>
-}
-
-/** What complete takes. */
-export interface CompleteBody {
-  /** of the execution, as it came with the claim */
-  lease: string
-  /** any JSON value, at most 1 MiB; default null */
-  result?: unknown
 }
 
 /** What fail takes. */

@@ -1477,13 +1477,24 @@ class WorkerOpened(TypedDict):
     lease_ms: int
 
 
+class CompleteBody(TypedDict):
+    lease: str
+    """of the execution, as it came with the claim"""
+    result: NotRequired[Any]
+    """any JSON value, at most 1 MiB; default null"""
+
+
 class ClaimBody(TypedDict):
     """What claim takes."""
 
     max: NotRequired[int]
-    """1..100, default 1"""
+    """1..100, default 1; 0 with complete: take nothing"""
     wait_ms: NotRequired[int]
     """how long to wait until there is some: 0..30000, default 20000"""
+    complete: NotRequired[list[CompleteBody]]
+    """executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not
+    completed, the answer comes without waiting for work
+    """
 
 
 class StoredSignal(TypedDict):
@@ -1594,11 +1605,23 @@ class Claimed(TypedDict):
     """results of upstream nodes, by the name of the input"""
 
 
+class CompletedAnswer(TypedDict):
+    lease: str
+    held: bool
+    """the execution was this worker's to complete. Else stop working on it, and tell nobody"""
+    already: bool
+    """an earlier call had done it"""
+    code: NotRequired[str]
+    """why it has not completed; absent: it has. One that is held can still fail"""
+
+
 class ClaimAnswer(TypedDict):
     """What claim answers."""
 
     executions: list[Claimed]
     """none when the time was over"""
+    completed: NotRequired[list[CompletedAnswer]]
+    """what became of complete, in its order"""
 
 
 class LeasesBody(TypedDict):
@@ -2096,15 +2119,6 @@ class ChildrenAnswer(TypedDict):
     """what ended a wait with a condition or a limit at once"""
     outcomes: NotRequired[dict[str, ChildOutcome]]
     """by the name of the child; enough had ended: go on, under the same lease"""
-
-
-class CompleteBody(TypedDict):
-    """What complete takes."""
-
-    lease: str
-    """of the execution, as it came with the claim"""
-    result: NotRequired[Any]
-    """any JSON value, at most 1 MiB; default null"""
 
 
 class FailBody(TypedDict):
