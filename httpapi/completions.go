@@ -13,7 +13,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -83,18 +82,13 @@ func (s *workerSession) completions(list []completeBody) ([]*completion, error) 
 	}
 	out, places := make([]*completion, len(list)), make(map[flowfabric.ExecutionID]int, len(list))
 	for i, b := range list {
-		place := fmt.Sprintf("/complete/%d/lease", i)
-		f, err := s.fence(place, b.Lease)
-		x := &completion{lease: b.Lease, item: engine.Completion{Fence: f, Result: value(b.Result)}}
-		if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusConflict { // another session's
-			x.out.Err = denied.StaleLease
-		} else if err != nil {
+		x := &completion{lease: b.Lease, item: engine.Completion{Result: value(b.Result)}}
+		var err error
+		if x.item.Fence, x.out.Err, err = s.fenceOfMany(fmt.Sprintf("/complete/%d", i), b.Lease, places,
+			i); err != nil {
 			return nil, err
 		}
-		if before, twice := places[f.Execution]; twice {
-			return nil, invalid(place, "it is of the same execution as /complete/%d", before)
-		}
-		places[f.Execution], out[i] = i, x
+		out[i] = x
 	}
 	return out, nil
 }
@@ -129,17 +123,29 @@ func (c *call) completeAll(list []*completion) ([]completedAnswer, error) {
 	}
 	out := make([]completedAnswer, len(list))
 	for i, x := range list {
-		err := hidden("complete", x.out.Err)
-		if denied.ClassOf(err) == fault.Retry {
+		held, code, err := verdict(hidden("complete", x.out.Err))
+		if err != nil {
 			return nil, err
 		}
-		out[i] = completedAnswer{Lease: x.lease, Held: err == nil || denied.ClassOf(err) == fault.Caller,
-			already: already{x.out.Already}}
-		if err != nil {
-			out[i].Code = problemOf(err).Code
-		}
+		out[i] = completedAnswer{Lease: x.lease, Held: held, already: already{x.out.Already}, Code: code}
 	}
 	return out, nil
+}
+
+// fenceOfMany reads a lease of one of several members of a body, each of which is of another execution: places has
+// where they were. One of another session is refused alone.
+func (s *workerSession) fenceOfMany(place, lease string, places map[flowfabric.ExecutionID]int,
+	at int) (f flowfabric.Fence, refused, err error) {
+	f, err = s.fence(place+"/lease", lease)
+	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusConflict {
+		refused, err = denied.StaleLease, nil
+	}
+	if before, twice := places[f.Execution]; err == nil && twice {
+		parent, _, _ := cutLast(place, "/")
+		err = invalid(place+"/lease", "it is of the same execution as %s/%d", parent, before)
+	}
+	places[f.Execution] = at
+	return f, refused, err
 }
 
 // hidden is an error without what it tells of an execution that the lease does not hold: see notHeld.

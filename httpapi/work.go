@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,11 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // leased is in a body that proves by a lease that the execution is the worker's.
@@ -25,26 +22,6 @@ type leased struct {
 }
 
 func (l leased) leaseOf() string { return l.Lease }
-
-type framesBody struct {
-	leased
-	First  uint64      `json:"first" jsonschema:"sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by it"`
-	Frames []frameBody `json:"frames" jsonschema:"1..100, at most 512 KiB together"`
-}
-
-type frameBody struct {
-	Type        string          `json:"type,omitempty" jsonschema:"at most 128 bytes, such as token; default token"`
-	Text        *string         `json:"text,omitempty" jsonschema:"either text, or json, or base64; at most 64 KiB"`
-	JSON        json.RawMessage `json:"json,omitempty"`
-	Base64      []byte          `json:"base64,omitempty"`
-	Correlation string          `json:"correlation,omitempty"`
-	Source      string          `json:"source,omitempty" jsonschema:"who wrote it, for example a model or a tool: at most 64 bytes"`
-	LiveMs      int64           `json:"live_ms,omitempty" jsonschema:"only for those who listen now, and gone after twice so long: 1000..60000"`
-}
-
-type framesAnswer struct {
-	LastSequence uint64 `json:"last_sequence"`
-}
 
 type stepBody struct {
 	leased
@@ -136,60 +113,12 @@ func work[Body any, Answer any](action, name, summary, text string,
 var notHeld = []error{denied.NoExecution, flowfabric.ErrResultPurged, denied.NotActive, denied.StreamClosed,
 	denied.StaleAppend}
 
-// liveFrames is how many frames for those who listen now a stream holds.
-const liveFrames = 1000
-
 // value is a member of a body that may be missing.
 func value(v json.RawMessage) []byte {
 	if v == nil {
 		return []byte("null")
 	}
 	return v
-}
-
-func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, error) {
-	if len(b.Frames) < 1 || len(b.Frames) > limits.MaxAppendFrames {
-		return nil, invalid("/frames", "there are %d, want 1..%d", len(b.Frames), limits.MaxAppendFrames)
-	}
-	if b.First < 1 {
-		return nil, invalid("/first",
-			"it is missing: frames count from 1 in an attempt, and go on after last_sequence of the claim")
-	}
-	frames := make([]stream.Frame, len(b.Frames))
-	for i, x := range b.Frames {
-		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation, Source: x.Source}
-		if frame.Type == "" {
-			frame.Type = "token"
-		}
-		given := 0
-		if x.Text != nil {
-			frame.Payload, frame.Encoding, given = []byte(*x.Text), stream.UTF8, given+1
-		}
-		if x.JSON != nil {
-			frame.Payload, frame.Encoding, given = x.JSON, stream.JSON, given+1
-		}
-		if x.Base64 != nil {
-			frame.Payload, frame.Encoding, given = x.Base64, stream.Bytes, given+1
-		}
-		if given != 1 {
-			return nil, invalid(fmt.Sprintf("/frames/%d", i), "it has %d of text, json and base64, want one", given)
-		}
-		if x.LiveMs != 0 {
-			frame.Mode, frame.TTL, frame.Keep = stream.ModeBestEffort, ms(x.LiveMs), liveFrames
-		}
-		if x.Type == limits.FrameOfChild {
-			return nil, invalid(fmt.Sprintf("/frames/%d/type", i), "frames of type %s are the server's own", x.Type)
-		}
-		if err := framelog.Validate(frame); errors.Is(err, flowfabric.ErrInvalidInput) {
-			return nil, invalid(fmt.Sprintf("/frames/%d", i), "%v", err)
-		}
-		frames[i] = frame
-	}
-	r, err := c.h.conn.Engine.AppendFrames(c.ctx(), f, b.First, frames)
-	if err != nil {
-		return nil, err
-	}
-	return &framesAnswer{r.LastSequence}, nil
 }
 
 // turns are what a step may be to a handler that talks.

@@ -1605,22 +1605,45 @@ export interface FrameBody {
   live_ms?: number
 }
 
-/** What appendFrames takes. */
-export interface FramesBody {
+export interface BatchBody {
   /** of the execution, as it came with the claim */
   lease: string
+  /** as without batches */
+  first: number
+  /** as without batches */
+  frames: FrameBody[]
+}
+
+/** What appendFrames takes. */
+export interface FramesBody {
+  /** of the execution, as it came with the claim. Required without batches */
+  lease?: string
   /**
    * sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by
    * it
    */
-  first: number
+  first?: number
   /** 1..100, at most 512 KiB together */
-  frames: FrameBody[]
+  frames?: FrameBody[]
+  /** instead: frames of several executions, 1..100 of them, each on its own */
+  batches?: BatchBody[]
+}
+
+export interface BatchFrames {
+  lease: string
+  /** the execution is this worker's. Else stop working on it, and tell nobody */
+  held: boolean
+  last_sequence?: number
+  /** why the frames of this batch, all of them, are not stored; absent: they are */
+  code?: string
 }
 
 /** What appendFrames answers. */
 export interface FramesAnswer {
-  last_sequence: number
+  /** absent with batches */
+  last_sequence?: number
+  /** what became of them, in their order */
+  batches?: BatchFrames[]
 }
 
 /** What recordStep takes. */

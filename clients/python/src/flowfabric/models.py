@@ -1664,23 +1664,46 @@ class FrameBody(TypedDict):
     """only for those who listen now, and gone after twice so long: 1000..60000"""
 
 
-class FramesBody(TypedDict):
-    """What appendFrames takes."""
-
+class BatchBody(TypedDict):
     lease: str
     """of the execution, as it came with the claim"""
     first: int
+    """as without batches"""
+    frames: list[FrameBody]
+    """as without batches"""
+
+
+class FramesBody(TypedDict):
+    """What appendFrames takes."""
+
+    lease: NotRequired[str]
+    """of the execution, as it came with the claim. Required without batches"""
+    first: NotRequired[int]
     """sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by
     it
     """
-    frames: list[FrameBody]
+    frames: NotRequired[list[FrameBody]]
     """1..100, at most 512 KiB together"""
+    batches: NotRequired[list[BatchBody]]
+    """instead: frames of several executions, 1..100 of them, each on its own"""
+
+
+class BatchFrames(TypedDict):
+    lease: str
+    held: bool
+    """the execution is this worker's. Else stop working on it, and tell nobody"""
+    last_sequence: NotRequired[int]
+    code: NotRequired[str]
+    """why the frames of this batch, all of them, are not stored; absent: they are"""
 
 
 class FramesAnswer(TypedDict):
     """What appendFrames answers."""
 
-    last_sequence: int
+    last_sequence: NotRequired[int]
+    """absent with batches"""
+    batches: NotRequired[list[BatchFrames]]
+    """what became of them, in their order"""
 
 
 class StepBody(TypedDict):
