@@ -16,14 +16,16 @@ import (
 )
 
 type claimBody struct {
-	Max      *int           `json:"max,omitempty" jsonschema:"1..100, default 1; 0 with complete: take nothing"`
+	Max      *int           `json:"max,omitempty" jsonschema:"1..100, default 1; 0 with complete or leases: take nothing"`
 	WaitMs   *int64         `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+	Leases   []mindedBody   `json:"leases,omitempty" jsonschema:"of everything that it works on, at most 1000. They are renewed, once, and the answer comes without waiting for work when one of them is not held or has a stop, also while the claim waits"`
 	Complete []completeBody `json:"complete,omitempty" jsonschema:"executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not completed, the answer comes without waiting for work"`
 }
 
 type claimAnswer struct {
 	Executions []claimed         `json:"executions" jsonschema:"none when the time was over"`
 	Completed  []completedAnswer `json:"completed,omitempty" jsonschema:"what became of complete, in its order"`
+	Leases     []leaseAnswer     `json:"leases,omitempty" jsonschema:"those of leases that are not held, or have a stop that the worker has not heard of; all others are held"`
 }
 
 // claimed is everything that a handler needs.
@@ -66,7 +68,7 @@ func (b *claimBody) asked() (most int, wait time.Duration, err error) {
 		most = *b.Max
 	}
 	least := 1
-	if len(b.Complete) > 0 {
+	if len(b.Complete)+len(b.Leases) > 0 {
 		least = 0
 	}
 	if most < least || most > gateway.MaxClaim {
@@ -87,7 +89,11 @@ func (c *call) claimWork() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.session(-1)
+	inFlight := -1
+	if b.Leases != nil {
+		inFlight = len(b.Leases)
+	}
+	s, err := c.session(inFlight)
 	if err != nil {
 		return err
 	}
@@ -95,22 +101,54 @@ func (c *call) claimWork() error {
 	if err != nil {
 		return err
 	}
+	held, err := s.minding(b.Leases)
+	if err != nil {
+		return err
+	}
 	var out claimAnswer
 	if out.Completed, err = c.completeAll(list); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(out.Completed, func(x completedAnswer) bool { return x.Code != "" }) {
+	if len(held) == 0 && most == 0 ||
+		slices.ContainsFunc(out.Completed, func(x completedAnswer) bool { return x.Code != "" }) {
 		wait = 0
 	}
-	var claims []gateway.Claim
-	if most > 0 {
-		claims, err = c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: most, Wait: wait,
-			TTL: s.lease})
-	}
+	claims, err := c.await(s, held, &out, gateway.Request{Worker: s.id, Offer: s.offer, Max: most, Wait: wait,
+		TTL: s.lease})
 	if err != nil && len(claims) == 0 {
 		return err
 	}
 	return c.handOut(s, claims, out)
+}
+
+// lookEvery is how long a claim that minds leases waits at least between two looks at them.
+const lookEvery = 500 * time.Millisecond
+
+// await claims until there is work, or news of what the worker has.
+func (c *call) await(s *workerSession, held []minded, out *claimAnswer, q gateway.Request) ([]gateway.Claim, error) {
+	watch, end := c.watch(held)
+	defer end()
+	until := time.Now().Add(q.Wait)
+	for {
+		var err error
+		if out.Leases, err = c.news(s, held); err != nil {
+			return nil, err
+		}
+		if out.Leases != nil {
+			until = time.Now()
+		}
+		rested := time.Now().Add(lookEvery)
+		q.Watch, q.Wait = watch, time.Until(until)
+		claims, err := c.h.gateway.Claim(c.ctx(), q)
+		if now := time.Now(); len(claims) == 0 && err == nil && now.Before(until) && now.Before(rested) {
+			// it was told of something just after it had looked
+			q.Watch, q.Wait = nil, min(time.Until(until), time.Until(rested))
+			claims, err = c.h.gateway.Claim(c.ctx(), q)
+		}
+		if len(claims) > 0 || err != nil || !time.Now().Before(until) {
+			return claims, err
+		}
+	}
 }
 
 // handOut answers a claim. What nobody takes goes back.

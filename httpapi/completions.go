@@ -80,12 +80,11 @@ func (s *workerSession) completions(list []completeBody) ([]*completion, error) 
 	if len(list) > limits.MaxBatch {
 		return nil, invalid("/complete", "there are %d, want at most %d", len(list), limits.MaxBatch)
 	}
-	out, places := make([]*completion, len(list)), make(map[flowfabric.ExecutionID]int, len(list))
+	out, places := make([]*completion, len(list)), make(map[string]int, len(list))
 	for i, b := range list {
 		x := &completion{lease: b.Lease, item: engine.Completion{Result: value(b.Result)}}
 		var err error
-		if x.item.Fence, x.out.Err, err = s.fenceOfMany(fmt.Sprintf("/complete/%d", i), b.Lease, places,
-			i); err != nil {
+		if x.item.Fence, x.out.Err, err = s.fenceOfMany("/complete", b.Lease, i, places); err != nil {
 			return nil, err
 		}
 		out[i] = x
@@ -106,10 +105,7 @@ func (c *call) completeAll(list []*completion) ([]completedAnswer, error) {
 	for p, of := range byPartition {
 		settling.Go(func() error {
 			for len(of) > 0 {
-				n, size := 1, len(of[0].item.Result)
-				for ; n < len(of) && size+len(of[n].item.Result) <= maxResults; n++ {
-					size += len(of[n].item.Result)
-				}
+				n := together(of)
 				if err := c.settle1(p, of[:n]); err != nil {
 					return err
 				}
@@ -132,19 +128,33 @@ func (c *call) completeAll(list []*completion) ([]completedAnswer, error) {
 	return out, nil
 }
 
-// fenceOfMany reads a lease of one of several members of a body, each of which is of another execution: places has
-// where they were. One of another session is refused alone.
-func (s *workerSession) fenceOfMany(place, lease string, places map[flowfabric.ExecutionID]int,
-	at int) (f flowfabric.Fence, refused, err error) {
-	f, err = s.fence(place+"/lease", lease)
+// together is how many completions go in one call: as many results as fit, and no execution twice. A worker that lost one
+// and claimed it again may send both leases.
+func together(list []*completion) int {
+	size, there := 0, make(map[flowfabric.ExecutionID]bool, len(list))
+	for n, x := range list {
+		size += len(x.item.Result)
+		if n > 0 && (size > maxResults || there[x.item.Fence.Execution]) {
+			return n
+		}
+		there[x.item.Fence.Execution] = true
+	}
+	return len(list)
+}
+
+// fenceOfMany reads the lease of member at of a list in a body, none of which is there twice: places has where they
+// were. One of another session is refused alone.
+func (s *workerSession) fenceOfMany(list, lease string, at int, places map[string]int) (f flowfabric.Fence, refused,
+	err error) {
+	place := fmt.Sprintf("%s/%d/lease", list, at)
+	f, err = s.fence(place, lease)
 	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusConflict {
 		refused, err = denied.StaleLease, nil
 	}
-	if before, twice := places[f.Execution]; err == nil && twice {
-		parent, _, _ := cutLast(place, "/")
-		err = invalid(place+"/lease", "it is of the same execution as %s/%d", parent, before)
+	if before, twice := places[lease]; err == nil && twice {
+		err = invalid(place, "it is that of %s/%d, too", list, before)
 	}
-	places[f.Execution] = at
+	places[lease] = at
 	return f, refused, err
 }
 

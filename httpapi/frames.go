@@ -97,14 +97,13 @@ func (c *call) appendBatches(s *workerSession, b *framesBody) (none framesAnswer
 	if len(b.Batches) < 1 || len(b.Batches) > limits.MaxBatch {
 		return none, invalid("/batches", "there are %d, want 1..%d", len(b.Batches), limits.MaxBatch)
 	}
-	list, places := make([]batchOf, len(b.Batches)), make(map[flowfabric.ExecutionID]int, len(b.Batches))
+	list, places := make([]batchOf, len(b.Batches)), make(map[string]int, len(b.Batches))
 	for i, x := range b.Batches {
-		place := fmt.Sprintf("/batches/%d", i)
 		list[i].first = x.First
-		if list[i].fence, list[i].err, err = s.fenceOfMany(place, x.Lease, places, i); err != nil {
+		if list[i].fence, list[i].err, err = s.fenceOfMany("/batches", x.Lease, i, places); err != nil {
 			return none, err
 		}
-		if list[i].frames, err = toAppend(place, x.First, x.Frames); err != nil {
+		if list[i].frames, err = toAppend(fmt.Sprintf("/batches/%d", i), x.First, x.Frames); err != nil {
 			return none, err
 		}
 	}

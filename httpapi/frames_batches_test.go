@@ -28,7 +28,8 @@ func TestFramesOfSeveral(t *testing.T) {
 	for range 2 {
 		g := into[framesAnswer](t, r.call("frames", "", all, 200))
 		want := []batchFrames{{x[0].Lease, true, 2, ""}, {x[1].Lease, true, 1, ""},
-			{x[2].Lease, false, 0, "stale_lease"}, {x[3].Lease, true, 0, "frame_sequence_gap"}, {foreign.Lease, false, 0, "stale_lease"}}
+			{x[2].Lease, false, 0, "stale_lease"}, {x[3].Lease, true, 0, "frame_sequence_gap"},
+			{foreign.Lease, false, 0, "stale_lease"}}
 		if len(g.Batches) != len(want) || g.LastSequence != 0 {
 			t.Fatalf("%+v", g)
 		}
@@ -39,8 +40,9 @@ func TestFramesOfSeveral(t *testing.T) {
 		}
 	}
 	overlap := oneBatch(x[0].Lease, 2, `{"text":" two"},{"text":" three"}`)
-	if f := into[framesAnswer](t, r.call("frames", "", `"batches":[`+overlap+"]", 200)); f.Batches[0].LastSequence != 3 {
-		t.Errorf("%+v", f)
+	more := into[framesAnswer](t, r.call("frames", "", `"batches":[`+overlap+"]", 200))
+	if more.Batches[0].LastSequence != 3 {
+		t.Errorf("%+v", more)
 	}
 	for i, want := range []string{"one two three", "eins", "", ""} {
 		if tr := into[transcript](t, a.as("viewer", "GET", "/v1/executions/"+x[i].ID+"/transcript", "",

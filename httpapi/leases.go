@@ -99,16 +99,20 @@ func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
 	out := leasesAnswer{Leases: make([]leaseAnswer, len(fences))}
 	renewing := pool.New().WithErrors().WithMaxGoroutines(16)
 	for i, f := range fences {
-		renewing.Go(func() error {
-			stop, err := c.h.gateway.Renew(c.ctx(), f, s.lease)
-			out.Leases[i] = leaseAnswer{Lease: b.Leases[i], Held: err == nil, Code: flowfabric.CodeOf(err),
-				Stopping: stop}
-			if denied.ClassOf(err) == fault.Stop || errors.Is(err, flowfabric.ErrOverBudget) ||
-				err == nil {
-				return nil
-			}
-			return err // it says nothing about the lease: the worker asks again
+		renewing.Go(func() (err error) {
+			out.Leases[i], err = c.renew(s, f, b.Leases[i])
+			return err
 		})
 	}
 	return out, renewing.Wait()
+}
+
+// renew extends one lease. An error says nothing about it: the worker asks again.
+func (c *call) renew(s *workerSession, f flowfabric.Fence, lease string) (leaseAnswer, error) {
+	stop, err := c.h.gateway.Renew(c.ctx(), f, s.lease)
+	out := leaseAnswer{Lease: lease, Held: err == nil, Code: flowfabric.CodeOf(err), Stopping: stop}
+	if denied.ClassOf(err) == fault.Stop || errors.Is(err, flowfabric.ErrOverBudget) {
+		err = nil
+	}
+	return out, err
 }

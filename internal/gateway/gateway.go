@@ -65,6 +65,7 @@ type Gateway struct {
 
 	mu     sync.Mutex
 	pools  map[string]*pool // by what they offer
+	watch  map[*Watch]bool
 	closed bool
 }
 
@@ -74,9 +75,9 @@ func New(e Engine, log *slog.Logger) *Gateway { return polling(e, log, pollEvery
 func polling(e Engine, log *slog.Logger, every time.Duration, onWake func(what string, n int)) *Gateway {
 	life, end := context.WithCancel(context.Background())
 	g := &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end,
-		pools: map[string]*pool{}}
+		pools: map[string]*pool{}, watch: map[*Watch]bool{}}
 	g.listener = source.NewListener(source.ListenerConfig{Engine: e, Name: g.name, Sources: g.sources, Logger: log,
-		PollEvery: every, OnWake: onWake})
+		PollEvery: every, OnWake: onWake, OnLost: g.tell, OnConnect: g.tell})
 	return g
 }
 
@@ -133,8 +134,9 @@ func (g *Gateway) Close() {
 type Request struct {
 	Worker string      // 1..MaxWorker bytes, without "~" and spaces: whose sessions these are
 	Offer  offer.Offer // what it can serve
-	Max    int         // 1..MaxClaim
+	Max    int         // 0..MaxClaim; with 0 it waits for Watch alone
 	Wait   time.Duration
+	Watch  *Watch        // ends the wait when it is told of something; nil: nothing does
 	TTL    time.Duration // of the leases
 }
 
@@ -145,9 +147,12 @@ type Claim struct {
 }
 
 // Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the
-// time is over. When ctx ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be
+// time is over, or when Watch is told of something. When ctx ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be
 // met by another try; flowfabric.ErrDraining after Close.
 func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
+	if q.Max == 0 {
+		return nil, g.idle(ctx, q)
+	}
 	p, a, err := g.enter(q.Offer)
 	if err != nil {
 		return nil, err
@@ -177,6 +182,8 @@ func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 		select {
 		case <-a.woken:
 		case <-again.C:
+		case <-q.Watch.told():
+			return nil, nil
 		case <-timer.C:
 			return nil, nil
 		case <-g.life.Done():

@@ -1420,6 +1420,13 @@ export interface WorkerOpened {
   lease_ms: number
 }
 
+export interface MindedBody {
+  /** of the execution, as it came with the claim */
+  lease: string
+  /** the stop of it that the worker has heard of, which is not told again */
+  stopping?: string
+}
+
 export interface CompleteBody {
   /** of the execution, as it came with the claim */
   lease: string
@@ -1429,10 +1436,15 @@ export interface CompleteBody {
 
 /** What claim takes. */
 export interface ClaimBody {
-  /** 1..100, default 1; 0 with complete: take nothing */
+  /** 1..100, default 1; 0 with complete or leases: take nothing */
   max?: number
   /** how long to wait until there is some: 0..30000, default 20000 */
   wait_ms?: number
+  /**
+   * of everything that it works on, at most 1000. They are renewed, once, and the answer comes without waiting for work
+   * when one of them is not held or has a stop, also while the claim waits
+   */
+  leases?: MindedBody[]
   /**
    * executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not
    * completed, the answer comes without waiting for work
@@ -1558,20 +1570,6 @@ export interface CompletedAnswer {
   code?: string
 }
 
-/** What claim answers. */
-export interface ClaimAnswer {
-  /** none when the time was over */
-  executions: Claimed[]
-  /** what became of complete, in its order */
-  completed?: CompletedAnswer[]
-}
-
-/** What renew takes. */
-export interface LeasesBody {
-  /** of everything that it still works on, at most 1000 */
-  leases: string[]
-}
-
 export interface LeaseAnswer {
   lease: string
   held: boolean
@@ -1582,6 +1580,22 @@ export interface LeaseAnswer {
    * told again with every renewal. See the turn of a step
    */
   stopping?: string
+}
+
+/** What claim answers. */
+export interface ClaimAnswer {
+  /** none when the time was over */
+  executions: Claimed[]
+  /** what became of complete, in its order */
+  completed?: CompletedAnswer[]
+  /** those of leases that are not held, or have a stop that the worker has not heard of; all others are held */
+  leases?: LeaseAnswer[]
+}
+
+/** What renew takes. */
+export interface LeasesBody {
+  /** of everything that it still works on, at most 1000 */
+  leases: string[]
 }
 
 /** What renew answers. */

@@ -1477,6 +1477,13 @@ class WorkerOpened(TypedDict):
     lease_ms: int
 
 
+class MindedBody(TypedDict):
+    lease: str
+    """of the execution, as it came with the claim"""
+    stopping: NotRequired[str]
+    """the stop of it that the worker has heard of, which is not told again"""
+
+
 class CompleteBody(TypedDict):
     lease: str
     """of the execution, as it came with the claim"""
@@ -1488,9 +1495,13 @@ class ClaimBody(TypedDict):
     """What claim takes."""
 
     max: NotRequired[int]
-    """1..100, default 1; 0 with complete: take nothing"""
+    """1..100, default 1; 0 with complete or leases: take nothing"""
     wait_ms: NotRequired[int]
     """how long to wait until there is some: 0..30000, default 20000"""
+    leases: NotRequired[list[MindedBody]]
+    """of everything that it works on, at most 1000. They are renewed, once, and the answer comes without waiting for
+    work when one of them is not held or has a stop, also while the claim waits
+    """
     complete: NotRequired[list[CompleteBody]]
     """executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not
     completed, the answer comes without waiting for work
@@ -1615,22 +1626,6 @@ class CompletedAnswer(TypedDict):
     """why it has not completed; absent: it has. One that is held can still fail"""
 
 
-class ClaimAnswer(TypedDict):
-    """What claim answers."""
-
-    executions: list[Claimed]
-    """none when the time was over"""
-    completed: NotRequired[list[CompletedAnswer]]
-    """what became of complete, in its order"""
-
-
-class LeasesBody(TypedDict):
-    """What renew takes."""
-
-    leases: list[str]
-    """of everything that it still works on, at most 1000"""
-
-
 class LeaseAnswer(TypedDict):
     lease: str
     held: bool
@@ -1640,6 +1635,24 @@ class LeaseAnswer(TypedDict):
     """somebody asked the execution to end what it says, and to keep what it has: the request of the newest stop, which
     is told again with every renewal. See the turn of a step
     """
+
+
+class ClaimAnswer(TypedDict):
+    """What claim answers."""
+
+    executions: list[Claimed]
+    """none when the time was over"""
+    completed: NotRequired[list[CompletedAnswer]]
+    """what became of complete, in its order"""
+    leases: NotRequired[list[LeaseAnswer]]
+    """those of leases that are not held, or have a stop that the worker has not heard of; all others are held"""
+
+
+class LeasesBody(TypedDict):
+    """What renew takes."""
+
+    leases: list[str]
+    """of everything that it still works on, at most 1000"""
 
 
 class LeasesAnswer(TypedDict):
