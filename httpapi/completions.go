@@ -128,8 +128,8 @@ func (c *call) completeAll(list []*completion) ([]completedAnswer, error) {
 	return out, nil
 }
 
-// together is how many completions go in one call: as many results as fit, and no execution twice. A worker that lost one
-// and claimed it again may send both leases.
+// together is how many completions go in one call: as many results as fit, and no execution twice. A worker that lost
+// one and claimed it again may send both leases.
 func together(list []*completion) int {
 	size, there := 0, make(map[flowfabric.ExecutionID]bool, len(list))
 	for n, x := range list {

@@ -147,8 +147,8 @@ type Claim struct {
 }
 
 // Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the
-// time is over, or when Watch is told of something. When ctx ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be
-// met by another try; flowfabric.ErrDraining after Close.
+// time is over, or when Watch is told of something. When ctx ends what was claimed goes back, and the error is that of
+// ctx. Errors of class retry may be met by another try; flowfabric.ErrDraining after Close.
 func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 	if q.Max == 0 {
 		return nil, g.idle(ctx, q)
