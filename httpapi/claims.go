@@ -16,12 +16,16 @@ import (
 )
 
 type claimBody struct {
-	Max    int    `json:"max,omitempty" jsonschema:"1..100, default 1"`
-	WaitMs *int64 `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+	Max      *int           `json:"max,omitempty" jsonschema:"1..100, default 1; 0 with complete or leases: take nothing"`
+	WaitMs   *int64         `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+	Leases   []mindedBody   `json:"leases,omitempty" jsonschema:"of everything that it works on, at most 1000. They are renewed, once, and the answer comes without waiting for work when one of them is not held or has a stop, also while the claim waits"`
+	Complete []completeBody `json:"complete,omitempty" jsonschema:"executions that are done, at most 100, each as in complete. They end before the claim. If one of them has not completed, the answer comes without waiting for work"`
 }
 
 type claimAnswer struct {
-	Executions []claimed `json:"executions" jsonschema:"none when the time was over"`
+	Executions []claimed         `json:"executions" jsonschema:"none when the time was over"`
+	Completed  []completedAnswer `json:"completed,omitempty" jsonschema:"what became of complete, in its order"`
+	Leases     []leaseAnswer     `json:"leases,omitempty" jsonschema:"those of leases that are not held, or have a stop that the worker has not heard of; all others are held"`
 }
 
 // claimed is everything that a handler needs.
@@ -34,6 +38,7 @@ type claimed struct {
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
 	Takes        int                                `json:"takes,omitempty" jsonschema:"how often it was replayed or rewound"`
+	Stopping     string                             `json:"stopping,omitempty" jsonschema:"the request of a stop that no run has heeded yet. See the turn of a step"`
 	Priority     int                                `json:"priority"`
 	CreatedAt    time.Time                          `json:"created_at,omitzero"`
 	Retries      int                                `json:"retries"`
@@ -53,34 +58,102 @@ type claimed struct {
 	Inputs       map[string]flowfabric.Payload      `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
 }
 
+// asked checks how much a worker wants, and how long it waits.
+func (b *claimBody) asked() (most int, wait time.Duration, err error) {
+	most, wait = 1, 20*time.Second
+	if b.WaitMs != nil {
+		wait = ms(*b.WaitMs)
+	}
+	if b.Max != nil {
+		most = *b.Max
+	}
+	least := 1
+	if len(b.Complete)+len(b.Leases) > 0 {
+		least = 0
+	}
+	if most < least || most > gateway.MaxClaim {
+		return 0, 0, invalid("/max", "it is %d, want %d..%d", most, least, gateway.MaxClaim)
+	}
+	if wait < 0 || wait > mostClaimWait {
+		return 0, 0, invalid("/wait_ms", "it is %d, want 0..%d", wait.Milliseconds(), mostClaimWait.Milliseconds())
+	}
+	return most, wait, nil
+}
+
 func (c *call) claimWork() error {
 	var b claimBody
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	wait := 20 * time.Second
-	if b.WaitMs != nil {
-		wait = ms(*b.WaitMs)
-	}
-	if b.Max == 0 {
-		b.Max = 1
-	}
-	if b.Max < 1 || b.Max > gateway.MaxClaim {
-		return invalid("/max", "it is %d, want 1..%d", b.Max, gateway.MaxClaim)
-	}
-	if wait < 0 || wait > mostClaimWait {
-		return invalid("/wait_ms", "it is %d, want 0..%d", wait.Milliseconds(), mostClaimWait.Milliseconds())
-	}
-	s, err := c.session(-1)
+	most, wait, err := b.asked()
 	if err != nil {
 		return err
 	}
-	claims, err := c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: b.Max, Wait: wait,
+	inFlight := -1
+	if b.Leases != nil {
+		inFlight = len(b.Leases)
+	}
+	s, err := c.session(inFlight)
+	if err != nil {
+		return err
+	}
+	list, err := s.completions(b.Complete)
+	if err != nil {
+		return err
+	}
+	held, err := s.minding(b.Leases)
+	if err != nil {
+		return err
+	}
+	var out claimAnswer
+	if out.Completed, err = c.completeAll(list); err != nil {
+		return err
+	}
+	if len(held) == 0 && most == 0 ||
+		slices.ContainsFunc(out.Completed, func(x completedAnswer) bool { return x.Code != "" }) {
+		wait = 0
+	}
+	claims, err := c.await(s, held, &out, gateway.Request{Worker: s.id, Offer: s.offer, Max: most, Wait: wait,
 		TTL: s.lease})
 	if err != nil && len(claims) == 0 {
 		return err
 	}
-	out := claimAnswer{Executions: make([]claimed, 0, len(claims))}
+	return c.handOut(s, claims, out)
+}
+
+// lookEvery is how long a claim that minds leases waits at least between two looks at them.
+const lookEvery = 500 * time.Millisecond
+
+// await claims until there is work, or news of what the worker has.
+func (c *call) await(s *workerSession, held []minded, out *claimAnswer, q gateway.Request) ([]gateway.Claim, error) {
+	watch, end := c.watch(held)
+	defer end()
+	until := time.Now().Add(q.Wait)
+	for {
+		var err error
+		if out.Leases, err = c.news(s, held); err != nil {
+			return nil, err
+		}
+		if out.Leases != nil {
+			until = time.Now()
+		}
+		rested := time.Now().Add(lookEvery)
+		q.Watch, q.Wait = watch, time.Until(until)
+		claims, err := c.h.gateway.Claim(c.ctx(), q)
+		if now := time.Now(); len(claims) == 0 && err == nil && now.Before(until) && now.Before(rested) {
+			// it was told of something just after it had looked
+			q.Watch, q.Wait = nil, min(time.Until(until), time.Until(rested))
+			claims, err = c.h.gateway.Claim(c.ctx(), q)
+		}
+		if len(claims) > 0 || err != nil || !time.Now().Before(until) {
+			return claims, err
+		}
+	}
+}
+
+// handOut answers a claim. What nobody takes goes back.
+func (c *call) handOut(s *workerSession, claims []gateway.Claim, out claimAnswer) error {
+	out.Executions = make([]claimed, 0, len(claims))
 	for i := range claims {
 		x, err := c.claimed(s, &claims[i])
 		if err != nil {
@@ -109,7 +182,7 @@ func (c *call) claimWork() error {
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
 		Route: x.Route, Attempt: x.Fence.Attempt,
-		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Priority: x.Priority,
+		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Stopping: x.Stop, Priority: x.Priority,
 		CreatedAt: x.CreatedAt,
 		Retries:   x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),

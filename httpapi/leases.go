@@ -25,9 +25,10 @@ type leasesAnswer struct {
 }
 
 type leaseAnswer struct {
-	Lease string `json:"lease"`
-	Held  bool   `json:"held"`
-	Code  string `json:"code,omitempty" jsonschema:"why it is not: stop working on it"`
+	Lease    string `json:"lease"`
+	Held     bool   `json:"held"`
+	Code     string `json:"code,omitempty" jsonschema:"why it is not: stop working on it"`
+	Stopping string `json:"stopping,omitempty" jsonschema:"somebody asked the execution to end what it says, and to keep what it has: the request of the newest stop, which is told again with every renewal. See the turn of a step"`
 }
 
 // leaseText is a fence as workers carry it.
@@ -98,15 +99,20 @@ func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
 	out := leasesAnswer{Leases: make([]leaseAnswer, len(fences))}
 	renewing := pool.New().WithErrors().WithMaxGoroutines(16)
 	for i, f := range fences {
-		renewing.Go(func() error {
-			err := c.h.gateway.Renew(c.ctx(), f, s.lease)
-			out.Leases[i] = leaseAnswer{Lease: b.Leases[i], Held: err == nil, Code: flowfabric.CodeOf(err)}
-			if denied.ClassOf(err) == fault.Stop || errors.Is(err, flowfabric.ErrOverBudget) ||
-				err == nil {
-				return nil
-			}
-			return err // it says nothing about the lease: the worker asks again
+		renewing.Go(func() (err error) {
+			out.Leases[i], err = c.renew(s, f, b.Leases[i])
+			return err
 		})
 	}
 	return out, renewing.Wait()
+}
+
+// renew extends one lease. An error says nothing about it: the worker asks again.
+func (c *call) renew(s *workerSession, f flowfabric.Fence, lease string) (leaseAnswer, error) {
+	stop, err := c.h.gateway.Renew(c.ctx(), f, s.lease)
+	out := leaseAnswer{Lease: lease, Held: err == nil, Code: flowfabric.CodeOf(err), Stopping: stop}
+	if denied.ClassOf(err) == fault.Stop || errors.Is(err, flowfabric.ErrOverBudget) {
+		err = nil
+	}
+	return out, err
 }

@@ -330,7 +330,8 @@ func TestRemoteWorkerAsksForMore(t *testing.T) {
 func TestReservationsAreSettledHoweverTheWorkEnds(t *testing.T) {
 	a := newReserving(t, tokensUpTo("llm", 1000))
 	used := int64(0)
-	for _, verb := range []string{"complete", "fail", "delay", "cancel", "release", "suspend", "children", "continue"} {
+	for _, verb := range []string{"complete", "fail", "delay", "cancel", "release", "suspend", "continue", "children"} {
+		// the one with children, which comes again when they have ended, is the last
 		a.submit(`{"kind":"remote","gates":["llm"],"retries":3}`)
 		x := a.r.one()
 		a.reserve(x.Lease, 1, 10)

@@ -1,11 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -14,11 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // leased is in a body that proves by a lease that the execution is the worker's.
@@ -28,31 +23,17 @@ type leased struct {
 
 func (l leased) leaseOf() string { return l.Lease }
 
-type framesBody struct {
-	leased
-	First  uint64      `json:"first" jsonschema:"sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by it"`
-	Frames []frameBody `json:"frames" jsonschema:"1..100, at most 512 KiB together"`
-}
-
-type frameBody struct {
-	Type        string          `json:"type,omitempty" jsonschema:"at most 128 bytes, such as token; default token"`
-	Text        *string         `json:"text,omitempty" jsonschema:"either text, or json, or base64; at most 64 KiB"`
-	JSON        json.RawMessage `json:"json,omitempty"`
-	Base64      []byte          `json:"base64,omitempty"`
-	Correlation string          `json:"correlation,omitempty"`
-	Source      string          `json:"source,omitempty" jsonschema:"who wrote it, for example a model or a tool: at most 64 bytes"`
-	LiveMs      int64           `json:"live_ms,omitempty" jsonschema:"only for those who listen now, and gone after twice so long: 1000..60000"`
-}
-
-type framesAnswer struct {
-	LastSequence uint64 `json:"last_sequence"`
-}
-
 type stepBody struct {
 	leased
 	Name   string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
 	Value  json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
 	TookMs int64           `json:"took_ms,omitempty" jsonschema:"how long the step ran, by the worker's clock; for people"`
+	Turn   string          `json:"turn,omitempty" jsonschema:"what the step is to a handler that talks, in turns: over, it ends a turn, and is refused with turn_stopped while a stop waits; stopped, it ends a turn as that stop asks, which has been heeded then; begin, it begins the next turn. Default: nothing of this"`
+}
+
+type stepAnswer struct {
+	already
+	Stopping string `json:"stopping,omitempty" jsonschema:"the request of a stop that waits to be heeded, or that this step has heeded"`
 }
 
 type already struct {
@@ -71,11 +52,6 @@ type spendBody struct {
 	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each gate under one lease; a repeat counts nothing"`
 	Key      string           `json:"key,omitempty" jsonschema:"1..64 bytes of printable ASCII without spaces: the gate counts the key of an execution once within 24 h, also under another lease"`
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension. What is used is counted also when the lease is over"`
-}
-
-type completeBody struct {
-	leased
-	Result json.RawMessage `json:"result,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null"`
 }
 
 type failBody struct {
@@ -124,12 +100,7 @@ func work[Body any, Answer any](action, name, summary, text string,
 			return out, err
 		}
 		answer, err := do(c, f, body)
-		if _, told := errors.AsType[*problem](err); !told && slices.ContainsFunc(notHeld, func(of error) bool {
-			return errors.Is(err, of)
-		}) {
-			err = denied.New(action, flowfabric.CodeOf(denied.StaleLease))
-		}
-		if err == nil && answer != nil {
+		if err = hidden(action, err); err == nil && answer != nil {
 			out = *answer
 		}
 		return out, err
@@ -142,9 +113,6 @@ func work[Body any, Answer any](action, name, summary, text string,
 var notHeld = []error{denied.NoExecution, flowfabric.ErrResultPurged, denied.NotActive, denied.StreamClosed,
 	denied.StaleAppend}
 
-// liveFrames is how many frames for those who listen now a stream holds.
-const liveFrames = 1000
-
 // value is a member of a body that may be missing.
 func value(v json.RawMessage) []byte {
 	if v == nil {
@@ -153,52 +121,10 @@ func value(v json.RawMessage) []byte {
 	return v
 }
 
-func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, error) {
-	if len(b.Frames) < 1 || len(b.Frames) > limits.MaxAppendFrames {
-		return nil, invalid("/frames", "there are %d, want 1..%d", len(b.Frames), limits.MaxAppendFrames)
-	}
-	if b.First < 1 {
-		return nil, invalid("/first",
-			"it is missing: frames count from 1 in an attempt, and go on after last_sequence of the claim")
-	}
-	frames := make([]stream.Frame, len(b.Frames))
-	for i, x := range b.Frames {
-		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation, Source: x.Source}
-		if frame.Type == "" {
-			frame.Type = "token"
-		}
-		given := 0
-		if x.Text != nil {
-			frame.Payload, frame.Encoding, given = []byte(*x.Text), stream.UTF8, given+1
-		}
-		if x.JSON != nil {
-			frame.Payload, frame.Encoding, given = x.JSON, stream.JSON, given+1
-		}
-		if x.Base64 != nil {
-			frame.Payload, frame.Encoding, given = x.Base64, stream.Bytes, given+1
-		}
-		if given != 1 {
-			return nil, invalid(fmt.Sprintf("/frames/%d", i), "it has %d of text, json and base64, want one", given)
-		}
-		if x.LiveMs != 0 {
-			frame.Mode, frame.TTL, frame.Keep = stream.ModeBestEffort, ms(x.LiveMs), liveFrames
-		}
-		if x.Type == limits.FrameOfChild {
-			return nil, invalid(fmt.Sprintf("/frames/%d/type", i), "frames of type %s are the server's own", x.Type)
-		}
-		if err := framelog.Validate(frame); errors.Is(err, flowfabric.ErrInvalidInput) {
-			return nil, invalid(fmt.Sprintf("/frames/%d", i), "%v", err)
-		}
-		frames[i] = frame
-	}
-	r, err := c.h.conn.Engine.AppendFrames(c.ctx(), f, b.First, frames)
-	if err != nil {
-		return nil, err
-	}
-	return &framesAnswer{r.LastSequence}, nil
-}
+// turns are what a step may be to a handler that talks.
+var turns = []string{"", engine.TurnOver, engine.TurnStopped, engine.TurnBegins}
 
-func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
+func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*stepAnswer, error) {
 	if err := printable("/name", b.Name); err != nil {
 		return nil, err
 	}
@@ -206,8 +132,12 @@ func (c *call) recordStep(f flowfabric.Fence, b *stepBody) (*already, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.h.conn.Engine.RecordStep(c.ctx(), f, b.Name, value(b.Value), took)
-	return &already{before}, err
+	if !slices.Contains(turns, b.Turn) {
+		return nil, invalid("/turn", "it is %.32q, want over, stopped or begin", b.Turn)
+	}
+	r, err := c.h.conn.Engine.RecordTurn(c.ctx(), f, engine.Step{Name: b.Name, Value: value(b.Value), Took: took,
+		Turn: b.Turn})
+	return &stepAnswer{already{r.Already}, r.Stop}, err
 }
 
 // tenYears is a time of at most ten years.
@@ -290,22 +220,6 @@ func (c *call) counts(route flowfabric.Route, gate string) (bool, error) {
 		above = next
 	}
 	return false, nil
-}
-
-func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
-	settled, _, err := c.h.conn.Engine.CompleteExecutions(c.ctx(), f.Execution.Partition(),
-		[]engine.Completion{{Fence: f, Result: value(b.Result)}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	if settled[0].Already && settled[0].Err == nil {
-		before, _, err := c.h.conn.Engine.ReadResult(c.ctx(), f.Execution, f.Attempt)
-		if err == nil && !bytes.Equal(before, value(b.Result)) { // what was purged since is not known
-			return nil, &problem{Status: http.StatusConflict, Code: "idempotency_conflict", Field: "/result",
-				Detail: "the execution has completed with another result"}
-		}
-	}
-	return &already{settled[0].Already}, settled[0].Err
 }
 
 func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {

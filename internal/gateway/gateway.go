@@ -65,6 +65,7 @@ type Gateway struct {
 
 	mu     sync.Mutex
 	pools  map[string]*pool // by what they offer
+	watch  map[*Watch]bool
 	closed bool
 }
 
@@ -74,9 +75,9 @@ func New(e Engine, log *slog.Logger) *Gateway { return polling(e, log, pollEvery
 func polling(e Engine, log *slog.Logger, every time.Duration, onWake func(what string, n int)) *Gateway {
 	life, end := context.WithCancel(context.Background())
 	g := &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end,
-		pools: map[string]*pool{}}
+		pools: map[string]*pool{}, watch: map[*Watch]bool{}}
 	g.listener = source.NewListener(source.ListenerConfig{Engine: e, Name: g.name, Sources: g.sources, Logger: log,
-		PollEvery: every, OnWake: onWake})
+		PollEvery: every, OnWake: onWake, OnLost: g.tell, OnConnect: g.tell})
 	return g
 }
 
@@ -133,8 +134,9 @@ func (g *Gateway) Close() {
 type Request struct {
 	Worker string      // 1..MaxWorker bytes, without "~" and spaces: whose sessions these are
 	Offer  offer.Offer // what it can serve
-	Max    int         // 1..MaxClaim
+	Max    int         // 0..MaxClaim; with 0 it waits for Watch alone
 	Wait   time.Duration
+	Watch  *Watch        // ends the wait when it is told of something; nil: nothing does
 	TTL    time.Duration // of the leases
 }
 
@@ -145,9 +147,12 @@ type Claim struct {
 }
 
 // Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the
-// time is over. When ctx ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be
-// met by another try; flowfabric.ErrDraining after Close.
+// time is over, or when Watch is told of something. When ctx ends what was claimed goes back, and the error is that of
+// ctx. Errors of class retry may be met by another try; flowfabric.ErrDraining after Close.
 func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
+	if q.Max == 0 {
+		return nil, g.idle(ctx, q)
+	}
 	p, a, err := g.enter(q.Offer)
 	if err != nil {
 		return nil, err
@@ -177,6 +182,8 @@ func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 		select {
 		case <-a.woken:
 		case <-again.C:
+		case <-q.Watch.told():
+			return nil, nil
 		case <-timer.C:
 			return nil, nil
 		case <-g.life.Done():
@@ -206,30 +213,50 @@ func (g *Gateway) Return(claims []Claim) {
 	each.Wait()
 }
 
-// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as
+// Renew extends the lease of an execution by ttl. stop is the request of the newest stop that its run was told of under
+// this lease, "" for none: it comes again with every renewal. The error says why it is not this worker's any more, as
 // denied.LeaseExpired, ErrCancelled, ErrDeadline, ErrAttemptTimeout, denied.LeaseRevoked or ErrLeaseLost; one of
 // class retry says nothing about the lease.
-func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
+func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) (stop string, err error) {
 	partition := f.Execution.Partition()
 	for range 2 { // it may be lost between the two calls: then the first one knows why when it is asked again
-		r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)
-		if err != nil {
-			return err
-		}
-		for _, lost := range r.Lost {
-			if lost.Execution == f.Execution && lost.Epoch == f.Epoch {
-				return lost.Err()
-			}
+		if stop, err = g.notices(ctx, f, ttl); err != nil {
+			return "", err
 		}
 		held, err := g.engine.SessionHeld(ctx, partition, f.Session)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if slices.Contains(held, engine.Held{Execution: f.Execution, Claim: f.Claim}) {
-			return nil
+			return stop, nil
 		}
 	}
-	return flowfabric.ErrLeaseLost // settled, most likely
+	return "", flowfabric.ErrLeaseLost // settled, most likely
+}
+
+// notices renews, and reads what the session is told of its execution. Notices stay, for a repeat of the call, unless
+// there are more than one answer has.
+func (g *Gateway) notices(ctx context.Context, f flowfabric.Fence, ttl time.Duration) (stop string, err error) {
+	processed := uint64(0)
+	for {
+		r, err := g.engine.RenewSession(ctx, f.Execution.Partition(), f.Session, ttl, processed)
+		if err != nil {
+			return "", err
+		}
+		for _, n := range r.Lost {
+			switch request, stops := strings.CutPrefix(n.Cause, "stop:"); {
+			case n.Execution != f.Execution || n.Epoch != f.Epoch:
+			case !n.Told():
+				return "", n.Err()
+			case stops:
+				stop = request
+			}
+		}
+		if !r.MoreLost || r.Generation <= processed {
+			return stop, nil
+		}
+		processed = r.Generation
+	}
 }
 
 // ask is a claim that waits. woken has room for one.

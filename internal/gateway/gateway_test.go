@@ -258,7 +258,7 @@ func TestLeasesAreAlone(t *testing.T) {
 		if ids.Worker(c.Fence.Session) != "python-1" {
 			t.Errorf("session %s", c.Fence.Session)
 		}
-		if err := w.g.Renew(w.ctx, c.Fence, time.Minute); err != nil {
+		if _, err := w.g.Renew(w.ctx, c.Fence, time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
@@ -266,10 +266,10 @@ func TestLeasesAreAlone(t *testing.T) {
 		t.Errorf("%d sessions", len(sessions))
 	}
 	w.g.Return(list[:1])
-	if err := w.g.Renew(w.ctx, list[0].Fence, time.Minute); !errors.Is(err, flowfabric.ErrLeaseLost) {
+	if _, err := w.g.Renew(w.ctx, list[0].Fence, time.Minute); !errors.Is(err, flowfabric.ErrLeaseLost) {
 		t.Errorf("after it was given back: %v", err)
 	}
-	if err := w.g.Renew(w.ctx, list[1].Fence, time.Minute); err != nil {
+	if _, err := w.g.Renew(w.ctx, list[1].Fence, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
@@ -284,8 +284,43 @@ func TestALossDuringARenewalHasItsReason(t *testing.T) {
 		_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOperator})
 		must.No(t, err)
 	}
-	if err := w.g.Renew(w.ctx, f, time.Minute); !errors.Is(err, flowfabric.ErrCancelled) {
+	if _, err := w.g.Renew(w.ctx, f, time.Minute); !errors.Is(err, flowfabric.ErrCancelled) {
 		t.Errorf("cancelled between the two looks of a renewal: %v", err)
+	}
+}
+
+// A stop takes nothing away: the lease is held, and each renewal tells which stop was asked for last, also when there
+// are more notices than one answer has.
+func TestStopsAreTold(t *testing.T) {
+	w := start(t)
+	w.submit(0, "k")
+	f := w.claim(asking("python-1", 1, 0, "k"))[0].Fence
+	renews := func(want string) {
+		t.Helper()
+		for range 2 {
+			if stop, err := w.g.Renew(w.ctx, f, time.Minute); err != nil || stop != want {
+				t.Fatalf("%q, %v; want %q", stop, err, want)
+			}
+		}
+	}
+	renews("")
+	for i := range 102 {
+		s, err := w.e.StopTurn(w.ctx, f.Execution, mint.UUID())
+		must.No(t, err)
+		if i == 0 || i > 99 {
+			renews(s.Request)
+		}
+		_, err = w.e.RecordTurn(w.ctx, f, engine.Step{Name: fmt.Sprint("stopped ", i), Value: []byte("1"),
+			Turn: engine.TurnStopped})
+		must.No(t, err)
+		_, err = w.e.RecordTurn(w.ctx, f, engine.Step{Name: fmt.Sprint("begin ", i), Value: []byte("1"),
+			Turn: engine.TurnBegins})
+		must.No(t, err)
+	}
+	_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOperator})
+	must.No(t, err)
+	if _, err := w.g.Renew(w.ctx, f, time.Minute); !errors.Is(err, flowfabric.ErrCancelled) {
+		t.Errorf("%v", err)
 	}
 }
 

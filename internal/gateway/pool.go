@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sourcegraph/conc"
+
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
@@ -64,51 +66,84 @@ func (p *pool) look(ctx context.Context, q Request) (got []Claim, pause time.Dur
 	return got, pause, err
 }
 
+// atOnce is how many claims of one partition are under way together, when the one before found work.
+const atOnce = 16
+
 // claim takes up to n executions from one partition, each under a session of its own.
 func (p *pool) claim(x *source.Partition, q Request, n int) (got []Claim, err error) {
-	for range 2*n + 4 { // as many, and a few that store the subscription or find nothing
-		if len(got) >= n {
-			break
-		}
-		reply, err := p.next1(x, p.session(q.Worker), q.TTL)
-		claims := make([]*engine.Claim, len(reply.Claims))
-		for i := range reply.Claims {
-			claims[i] = &reply.Claims[i]
-		}
-		again, err := p.source.Answered(x, 1, reply, claims, err)
-		if err != nil {
-			return got, err
-		}
-		for _, c := range claims {
-			if route, foreign := p.source.Foreign(x, c); foreign {
-				p.g.Return([]Claim{{Claim: *c}})
-			} else {
-				got = append(got, Claim{*c, route})
+	k := 1
+	for made := 0; len(got) < n && made < 2*n+4; { // as many, and a few that store the subscription or find nothing
+		again, dry := false, false
+		made += k
+		for _, a := range p.some(x, q, k) {
+			claims := make([]*engine.Claim, len(a.reply.Claims))
+			for i := range a.reply.Claims {
+				claims[i] = &a.reply.Claims[i]
+			}
+			anew, failed := p.source.Answered(x, 1, a.reply, claims, a.err)
+			if err == nil {
+				err = failed
+			}
+			again, dry = again || anew, dry || len(claims) == 0 && !a.reply.More
+			for _, c := range claims {
+				if route, foreign := p.source.Foreign(x, c); foreign {
+					p.g.Return([]Claim{{Claim: *c}})
+				} else {
+					got = append(got, Claim{*c, route})
+				}
 			}
 		}
 		switch {
+		case err != nil:
+			return got, err
 		case again:
 			if err := p.source.Declare(p.g.life, x); err != nil {
 				return got, err
 			}
-		case len(claims) == 0 && !reply.More:
+			k = 1
+		case dry:
 			return got, nil
+		case !x.Gated(): // gates are asked for one at a time
+			k = min(atOnce, n-len(got))
 		}
 	}
 	return got, nil
+}
+
+// answered is what a claim brought.
+type answered struct {
+	reply engine.ClaimReply
+	err   error
+}
+
+// some makes k claims of one execution each, at once.
+func (p *pool) some(x *source.Partition, q Request, k int) []answered {
+	out := make([]answered, k)
+	req := x.Request(1, true)
+	if k == 1 {
+		out[0].reply, out[0].err = p.next1(req, p.session(q.Worker), q.TTL)
+		return out
+	}
+	var each conc.WaitGroup
+	for i := range out {
+		req := req
+		req.Rotation += uint64(i) // lanes take turns as if they came one after the other
+		each.Go(func() { out[i].reply, out[i].err = p.next1(req, p.session(q.Worker), q.TTL) })
+	}
+	each.Wait()
+	return out
 }
 
 func (p *pool) session(worker string) string { return p.g.name + "~" + worker + "~" + randomHex() }
 
 // next1 makes one claim of one execution, again if it is not known what became of it: the number is the same, so the
 // answer is, too.
-func (p *pool) next1(x *source.Partition, session string, ttl time.Duration) (reply engine.ClaimReply, err error) {
+func (p *pool) next1(req engine.ClaimRequest, session string, ttl time.Duration) (reply engine.ClaimReply, err error) {
+	req.Session, req.Number, req.TTL = session, 1, ttl
 	pause := 50 * time.Millisecond
 	for try := range 4 {
 		// one that was sent must be answered
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.g.life), callTimeout)
-		req := x.Request(1, true)
-		req.Session, req.Number, req.TTL = session, 1, ttl
 		reply, err = p.admitter.ClaimNext(ctx, req)
 		cancel()
 		if err == nil || !unknownOutcome(err) {
@@ -121,7 +156,7 @@ func (p *pool) next1(x *source.Partition, session string, ttl time.Duration) (re
 	}
 	p.g.log.Warn(
 		"flowfabric: gateway: a claim got no answer; executions that it took are requeued when their leases end",
-		"partition", x.ID(), "session", session, "error", err)
+		"partition", req.Partition, "session", session, "error", err)
 	return reply, err
 }
 
