@@ -250,14 +250,14 @@ func xadd(c *call) reply {
 	}
 	place := len(c.args) - len(rest) // of the id
 	var none stream
+	if _, fault := none.choose(rest[0], uint64(c.s.ms)); fault != nil && fault != &errFull { // nothing takes it
+		return *fault
+	}
 	v, fault := change[*stream](c.s, c.args[1])
 	switch {
 	case fault != nil:
 		return *fault
 	case v == nil && !create:
-		if _, fault := none.choose(rest[0], uint64(c.s.ms)); fault != nil && fault.Text == errStreamID.Text {
-			return *fault
-		}
 		return null
 	case v == nil:
 		v = &none
