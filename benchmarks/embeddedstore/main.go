@@ -52,7 +52,7 @@ func parse(args []string, progress io.Writer) (o options, err error) {
 	f.StringVar(&o.program, "server", "", "program to start and measure instead: redis-server, valkey-server or a path")
 	f.IntVar(&o.waiting, "waiting", 2000, "executions that wait, 100 or more")
 	f.IntVar(&o.runs, "runs", 3, "runs, of which the median, minimum and maximum are printed")
-	f.DurationVar(&o.most, "most", 6*time.Minute, "stop a drain after so long; its figures are then of the drained part")
+	f.DurationVar(&o.most, "most", 6*time.Minute, "stop a drain after so long; its figures are of what was drained")
 	f.BoolVar(&o.memory, "memory", false, "measure memory of waiting executions instead of submission and drain")
 	f.StringVar(&o.profiles, "profiles", "", "directory for processor profiles of the drains")
 	if err := f.Parse(args); err != nil {

@@ -143,7 +143,8 @@ func TestKilledDevGoesOn(t *testing.T) {
 		_, text := command(t, "schedules", "show", "once", "--json", "--url", p.URL)
 		return strings.Contains(text, `"ended"`) || strings.Contains(text, `"over"`), text
 	})
-	if _, list := command(t, "ls", "--kind", "echo", "--json", "--url", p.URL); strings.Count(list, `"kind":"echo"`) != 1 {
+	if _, list := command(t, "ls", "--kind", "echo", "--json", "--url", p.URL); strings.Count(list,
+		`"kind":"echo"`) != 1 {
 		t.Errorf("the schedule did not make one execution: %s", list)
 	}
 	after.stop()

@@ -121,7 +121,7 @@ func (a *app) readInto(ctx context.Context, dir string, server *engine.Probe, do
 	case err != nil:
 		return err
 	case after != before:
-		return errors.New("a process of FlowFabric used the server while it was read: stop all of them and import again")
+		return errors.New("a process of FlowFabric used the server meanwhile: stop all of them and import again")
 	case i.keys == 0:
 		return usage("the server has no data of FlowFabric: check --url")
 	}

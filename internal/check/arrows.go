@@ -110,7 +110,7 @@ var owners = map[string][]string{
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
 	"testing": {"agent/internal/modeltest", "fftest", "internal/clienttest", "internal/conformance", "internal/must",
-		"internal/testserver", "internal/testwait"},
+		"internal/testnode", "internal/testserver", "internal/testwait"},
 }
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.

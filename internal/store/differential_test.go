@@ -67,11 +67,17 @@ type frozen struct {
 
 // run runs a command on the store, and its effects on the other one.
 func (d *duel) run(args []string) reply {
+	defer d.lock()()
+	return deep(d.ours.Do(args))
+}
+
+// lock begins a call. Its end repeats what the call changed, keys that it found expired included.
+func (d *duel) lock() (unlock func()) {
 	d.ours.Lock()
-	defer d.ours.Unlock()
-	answer := deep(d.ours.Do(args))
-	d.repeat(d.ours.effects.text)
-	return answer
+	return func() {
+		d.repeat(d.ours.effects.text)
+		d.ours.Unlock()
+	}
 }
 
 func (d *duel) repeat(effects []byte) {
@@ -134,8 +140,7 @@ func (d *duel) fight(args []string) {
 
 // mixed reports whether a command names a sorted set whose members have different scores.
 func (d *duel) mixed(args []string) bool {
-	d.ours.Lock()
-	defer d.ours.Unlock()
+	defer d.lock()()
 	for _, key := range args[1:] {
 		z, fault := get[*zset](d.ours, key)
 		if fault == nil && z != nil && z.at(0).score != z.at(z.len()-1).score {
@@ -339,8 +344,7 @@ func dumpedKey(v value) (all []string) {
 
 // freeze takes a clone of some key.
 func (d *duel) freeze() {
-	d.ours.Lock()
-	defer d.ours.Unlock()
+	defer d.lock()()
 	var all []*entry
 	for _, e := range d.ours.all {
 		all = append(all, e)

@@ -120,7 +120,7 @@ func TestMachineEndsAtEveryStep(t *testing.T) {
 			for i, m := range moments {
 				there := counted(t, folderOf(t, folder, m.files))
 				if there > m.acked+2 || always && there < m.acked {
-					t.Errorf("moment %d, before %s: %d calls are there, %d were acknowledged", i, m.step, there, m.acked)
+					t.Errorf("moment %d, before %s: %d calls are there, %d acknowledged", i, m.step, there, m.acked)
 				}
 			}
 		})

@@ -12,7 +12,8 @@ func init() {
 	for _, name := range []string{"DEL", "UNLINK"} {
 		write(name, 2, 0, unlink)
 	}
-	for name, unit := range map[string]string{"EXPIRE": "EX", "PEXPIRE": "PX", "EXPIREAT": "EXAT", "PEXPIREAT": "PXAT"} {
+	for name, unit := range map[string]string{
+		"EXPIRE": "EX", "PEXPIRE": "PX", "EXPIREAT": "EXAT", "PEXPIREAT": "PXAT"} {
 		write(name, 3, 0, func(c *call) reply { return expire(c, unit) })
 	}
 	for _, name := range []string{"FLUSHALL", "FLUSHDB"} {

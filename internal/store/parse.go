@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (q *scan) options(args []string, types bool) *reply {
 			if !types {
 				return &errSyntax
 			}
-			q.kind = strings.ToLower(args[1])
+			q.kind = cmp.Or(strings.ToLower(args[1]), "none")
 		default:
 			return &errSyntax
 		}

@@ -38,8 +38,8 @@ const (
 	mostKept      = 1 << 20 // what a reader keeps between commands
 )
 
-// ErrProtocol is what no client sends.
-var ErrProtocol = errors.New("Protocol error") //nolint:staticcheck // the words of Redis
+// ErrProtocol is what no client sends. A server answers its text behind "ERR ", as Redis begins it.
+var ErrProtocol = errors.New("protocol error")
 
 // Reader reads commands from a connection or a file.
 type Reader struct {

@@ -12,7 +12,7 @@ func streamShapes(r *rand.Rand) []string {
 }
 
 // streamTable are commands: a word in small letters is one of streamWords. About ("~") trims exactly here, and not in
-// Redis, so no shape has it.
+// Redis, so no shape has it. Versions of Redis differ in what XSETID refuses.
 var streamTable = strings.Split(strings.TrimSpace(`
 XADD stream id f value
 XADD stream id f value
@@ -36,7 +36,6 @@ XTRIM stream MAXLEN = few
 XTRIM stream word few
 XDEL stream id
 XDEL stream id id id
-XSETID stream id
 XREAD STREAMS stream from
 XREAD COUNT few STREAMS stream stream from from
 DEL stream
@@ -47,7 +46,7 @@ var streamWords = map[string]func(r *rand.Rand) string{
 	"id": func(r *rand.Rand) string {
 		switch r.Intn(20) {
 		case 0:
-			return oneOf(r, "x", "", "0-0", "-", "1-x", "1-2-3", "18446744073709551615-18446744073709551616", "5-*-", "-1")
+			return oneOf(r, "x", "", "0-0", "-", "1-x", "1-2-3", "1-18446744073709551616", "5-*-", "-1")
 		case 1:
 			return strconv.Itoa(r.Intn(40)) + "-*"
 		}

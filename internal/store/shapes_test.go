@@ -212,10 +212,13 @@ var plainWords = map[string]func(r *rand.Rand) string{
 	"second":       func(r *rand.Rand) string { return itoa(start + 300 + distant(r)) },
 	"millisecond":  func(r *rand.Rand) string { return itoa(1000 * (start + 300 + distant(r))) },
 	"condition":    func(r *rand.Rand) string { return oneOf(r, "NX", "XX", "GT", "LT", "gt", "lt") },
-	"setting":      func(r *rand.Rand) string { return oneOf(r, "NX", "XX", "GET", "KEEPTTL", "get", "EX", "PX", "1000") },
-	"type":         func(r *rand.Rand) string { return oneOf(r, "string", "hash", "list", "set", "HASH") },
+	"setting": func(r *rand.Rand) string {
+		return oneOf(r, "NX", "XX", "GET", "KEEPTTL", "get", "EX", "PX", "1000")
+	},
+	"type": func(r *rand.Rand) string { return oneOf(r, "string", "hash", "list", "set", "HASH") },
 	"pattern": func(r *rand.Rand) string {
-		return oneOf(r, "*", "s*", "f1*", "?1", "[a-h]*", "[^s]?", "f[1-3]", `\s1`, "*1*", "s[", "**2", "f?", "[]1", "h1")
+		return oneOf(r, "*", "s*", "f1*", "?1", "[a-h]*", "[^s]?", "f[1-3]", `\s1`, "*1*", "s[", "**2", "f?", "[]1",
+			"h1")
 	},
 }
 

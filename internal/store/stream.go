@@ -302,7 +302,7 @@ func (v *stream) choose(s string, now uint64) (id streamID, fault *reply) {
 		return id, fault
 	}
 	switch {
-	case id == streamID{}:
+	case id == streamID{} && s[len(s)-1] != '*':
 		return id, &errZeroID
 	case v.last == lastStreamID:
 		return id, &errFull

@@ -144,7 +144,8 @@ func xread(c *call) reply {
 		rest = rest[2:]
 	}
 	if rest = rest[1:]; len(rest) == 0 || len(rest)%2 != 0 {
-		return functions.Error("ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.")
+		return functions.Error("ERR Unbalanced 'xread' list of streams: " +
+			"for each stream key an ID, '+', or '$' must be specified.")
 	}
 	var items []reply
 	for i, key := range rest[:len(rest)/2] {
