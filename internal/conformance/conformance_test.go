@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -291,14 +292,53 @@ func raced() []string {
 	return nil
 }
 
+// The embedded server runs all topics with a folder. What is read back from it afterwards is what was in memory.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	s, err := embedded.Start(t.Context(), embedded.Config{Logger: slog.New(slog.DiscardHandler)})
+	cfg := embedded.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+	s, err := embedded.Start(t.Context(), cfg)
+	fine(t, err)
+	t.Cleanup(func() {
+		had := lasting(t, s.URL())
+		s.Close()
+		again, err := embedded.Start(context.Background(), cfg)
+		fine(t, err)
+		defer again.Close()
+		has := lasting(t, again.URL())
+		if len(had) == 0 || !maps.Equal(had, has) {
+			t.Errorf("%d keys became %d", len(had), len(has))
+		}
+		for key, content := range had {
+			if has[key] != content {
+				t.Errorf("%q is %.200q and was %.200q", key, has[key], content)
+			}
+		}
+	})
+	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 20, Only: raced()})
+}
+
+func fine(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
-	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 20, Only: raced()})
+}
+
+// lasting are all keys that do not expire, with what they hold.
+func lasting(t *testing.T, url string) map[string]string {
+	c, ctx := plain(t, url), context.Background()
+	keys, err := c.Do(ctx, c.B().Keys().Pattern("*").Build()).AsStrSlice()
+	fine(t, err)
+	all := map[string]string{}
+	for _, key := range keys {
+		if left, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64(); err != nil || left != -1 {
+			continue
+		}
+		content, err := c.Do(ctx, c.B().Dump().Key(key).Build()).ToString()
+		fine(t, err)
+		all[key] = content
+	}
+	return all
 }
 
 func TestRedis(t *testing.T) {
