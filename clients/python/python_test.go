@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -76,17 +75,25 @@ func installed(t *testing.T, ctx context.Context, python string) string {
 	dir := t.TempDir()
 	// A copy, because a build writes beside the sources.
 	must.No(t, os.CopyFS(filepath.Join(dir, "package"), os.DirFS(".")))
-	steps := [][]string{
-		{python, "-c", "import setuptools, wheel"},
-		{python, "-m", "venv", "empty"},
-		{python, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", "wheels", "./package"},
+	var builder string
+	for _, one := range []string{python, "/usr/bin/python3"} { // the tools may be with the Python of the system only
+		if exec.CommandContext(ctx, one, "-c", "import setuptools, wheel").Run() == nil {
+			builder = one
+			break
+		}
 	}
-	for _, step := range steps {
-		cmd := exec.CommandContext(ctx, step[0], step[1:]...)
-		cmd.Dir = dir
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Logf("the tests run from the sources, because %s: %v: %s", strings.Join(step[1:], " "), err, text)
-			return ""
+	if builder == "" {
+		t.Log("the tests run from the sources, because no Python here has setuptools and wheel")
+		return ""
+	}
+	for _, step := range []*exec.Cmd{
+		exec.CommandContext(ctx, builder, "-c",
+			"import setuptools.build_meta as b, sys; b.build_wheel(sys.argv[1])", filepath.Join(dir, "wheels")),
+		exec.CommandContext(ctx, python, "-m", "venv", filepath.Join(dir, "empty")),
+	} {
+		step.Dir = filepath.Join(dir, "package")
+		if text, err := step.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v:\n%s", step, err, text)
 		}
 	}
 	wheels, err := filepath.Glob(filepath.Join(dir, "wheels", "flowfabric-*.whl"))

@@ -28,10 +28,8 @@ async def do(task, input):
         await task.step(str(i), write, i)
         for j in range(20):
             await task.frame(f"{i}.{j} ")
-        if slow == "stream":
-            await asyncio.sleep(0.05)
-    if slow == "stream":
-        await asyncio.sleep(60)
+            if (slow, i, j) == ("stream", 5, 10):
+                await asyncio.sleep(60)
     return "done"
 
 worker.run_blocking()
@@ -43,13 +41,22 @@ class KillTest(base.Case):
         return await asyncio.create_subprocess_exec(
             sys.executable, "-c", CHILD, base.url(), self.kind, str(ledger), slow)
 
-    async def take_over(self, slow, enough):
+    async def take_over(self, slow, steps):
         with tempfile.TemporaryDirectory() as folder:
             ledger = Path(folder, "ledger")
             child = await self.start(ledger, slow)
             made = await self.client.submit(self.kind)
             lines = lambda: ledger.read_text().split() if ledger.exists() else []
-            await self.until(lambda: len(lines()) >= enough)
+
+            async def stuck():
+                # What was done and not recorded would be done again, so the kill waits for the record.
+                return (await self.client.get(made["id"]))["steps"] == steps
+
+            await self.until(stuck)
+            if slow == "stream":
+                async for event in self.client.tail(made["id"]):
+                    if event["kind"] == "frame" and event["frame"]["text"] == "5.10 ":
+                        break
             child.kill()
             await child.wait()
             second = await self.start(ledger, "no")
@@ -73,7 +80,7 @@ class KillTest(base.Case):
         self.assertEqual(len(attempts[max(attempts)]), 200)
 
     async def test_in_the_middle_of_a_stream(self):
-        await self.take_over("stream", 4)
+        await self.take_over("stream", 6)
 
     async def test_in_the_middle_of_a_step(self):
         await self.take_over("step", 5)

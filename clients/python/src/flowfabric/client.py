@@ -96,7 +96,10 @@ class Client:
         return await self.api.call("GET", path("executions", id, "why"))
 
     async def result(self, id: str, *, within: float | None = None) -> JSON:
-        """Wait until an execution has ended: its `state`, and `output` or `failure`. TimedOut after `within` seconds."""
+        """Wait until an execution has ended: its `state`, and `output` or `failure`.
+
+        TimedOut after `within` seconds.
+        """
         until = None if within is None else time.monotonic() + within
         while True:
             left = _MOST_WAIT if until is None else until - time.monotonic()

@@ -97,6 +97,7 @@ class Task(Gates):
         self.lost = False
         self.until = 0.0  # the lease lasts, by time.monotonic
         self.ended = False
+        self.freed = False  # its slot is another's
         self.failed_step: tuple[BaseException, str, int] | None = None
         self._steps = {name: value_of(p) for name, p in (claim.get("steps") or {}).items()}
         self._received: dict[str, int] = {}

@@ -119,6 +119,7 @@ class Worker:
         if not self.handlers:
             raise ValueError("the worker has no handlers")
         self._loop, self._stop, self._opening = asyncio.get_running_loop(), asyncio.Event(), asyncio.Lock()
+        self._settled = asyncio.Event()
         self._slots = asyncio.Semaphore(self.concurrency)
         caught = self._catch() if signals else []
         taking = asyncio.create_task(self._take())
@@ -172,9 +173,13 @@ class Worker:
     async def _take(self) -> None:
         await self._open("")
         while True:
+            self._settled.clear()
+            if len(self._running) >= 2 * self.concurrency:  # the server is slow to settle
+                await self._settled.wait()
+                continue
             await self._slots.acquire()
             free = 1
-            while free < _MOST_CLAIM and not self._slots.locked():
+            while free < min(_MOST_CLAIM, 2 * self.concurrency - len(self._running)) and not self._slots.locked():
                 await self._slots.acquire()
                 free += 1
             claims: list[JSON] = []
@@ -242,7 +247,10 @@ class Worker:
             try:
                 if task.claim.get("input_lost"):
                     raise Permanent("the input was deleted from the store", category="input_lost")
-                result = await self._handle(task)
+                try:
+                    result = await self._handle(task)
+                finally:
+                    self._free(task)  # the next handler runs while this execution is settled
                 await self._complete(task, result)
             except Exception as e:
                 if not task.lost and not task.ended:
@@ -261,6 +269,13 @@ class Worker:
         finally:
             self._running.pop(task.lease, None)
             self._runs.pop(task, None)
+            self._free(task)
+            self._settled.set()
+
+    def _free(self, task: Task) -> None:
+        """Let another handler run."""
+        if not task.freed:
+            task.freed = True
             self._slots.release()
 
     async def _handle(self, task: Task) -> Any:
