@@ -16,7 +16,8 @@ ROOT = Path(os.environ.get("FLOWFABRIC_PAGES", Path(__file__).parent.parent))
 def examples(page):
     """The programs of a page, with the address of the server of the tests."""
     text = page.read_text(encoding="utf-8")
-    return [x.replace("http://127.0.0.1:8080", base.url()) for x in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)]
+    found = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    return [x.replace("http://127.0.0.1:8080", base.url()) for x in found]
 
 
 class DocsTest(unittest.TestCase):

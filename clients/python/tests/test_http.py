@@ -9,7 +9,8 @@ from flowfabric import Client, FlowFabricError, HTTPTransport, ProtocolError, Ti
 from flowfabric.http import MAX_HEADER
 
 GOOD = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{"id":"x","a":1}'[:-3]
-CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{\"id\"\r\n6\r\n:\"x\"}\n\r\n0\r\nT: v\r\n\r\n")
+CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+           b"5;x=y\r\n{\"id\"\r\n6\r\n:\"x\"}\n\r\n0\r\nT: v\r\n\r\n")
 EVENTS = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hi\r\nid: 1\nevent: frame\n"
           b'data: {"kind":"frame"}\n\nid: 2\ndata: {"kind":"end"}\n\n')
 
@@ -59,8 +60,10 @@ class HTTPTest(unittest.IsolatedAsyncioTestCase):
     async def test_hostile_answers(self):
         head = b"HTTP/1.1 200 OK\r\n"
         for answer in (
-            b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 99 X\r\n\r\n", b"HTTP/1.1 101 X\r\n\r\n", b"HTTP/1.1 +20 X\r\n\r\n",
-            b"HTTP/1.1 100 C\r\n\r\n" * 20, head + b"no colon\r\n\r\n", head + b" A: b\r\n\r\n", head + b"A\n: b\r\n\r\n",
+            b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 99 X\r\n\r\n", b"HTTP/1.1 101 X\r\n\r\n",
+            b"HTTP/1.1 +20 X\r\n\r\n",
+            b"HTTP/1.1 100 C\r\n\r\n" * 20, head + b"no colon\r\n\r\n",
+            head + b" A: b\r\n\r\n", head + b"A\n: b\r\n\r\n",
             head + b"Content-Length: -1\r\n\r\n", head + b"Content-Length: 1_0\r\n\r\n",
             head + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
             head + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -92,7 +95,8 @@ class HTTPTest(unittest.IsolatedAsyncioTestCase):
                 else:
                     del text[at : at + rnd.randrange(9)]
             self.answer, self.stay = bytes(text), rnd.random() < 0.2
-            async with asyncio.timeout(10), Client(transport=self.transport, timeout=0.05, retry_for=0, quiet=0.05) as client:
+            client = Client(transport=self.transport, timeout=0.05, retry_for=0, quiet=0.05)
+            async with asyncio.timeout(10):
                 try:
                     if rnd.random() < 0.5:
                         await client.get("x")

@@ -63,7 +63,8 @@ class WorkerTest(base.Case):
 
         await self.serve(kind=do)
         self.assertEqual(await self.run_one("retry", retries=2), 2)
-        for input, category in (("permanent", "handler_error"), ("step", "handler_error"), ("result", "invalid_result")):
+        wanted = {"permanent": "handler_error", "step": "handler_error", "result": "invalid_result"}
+        for input, category in wanted.items():
             made = await self.client.submit(self.kind, input, retries=0)
             answer = await self.client.result(made["id"], within=20)
             self.assertEqual((answer["state"], answer["failure"]["category"]), ("failed", category))
