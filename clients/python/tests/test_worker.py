@@ -205,6 +205,30 @@ class WorkerTest(base.Case):
             await self.until(lambda: ended in events)
             self.assertEqual((await self.client.result(made["id"], within=20))["state"], "cancelled")
 
+    async def test_leases_are_renewed(self):
+        """A handler outlives its lease while the server is there, and is cancelled when nobody can renew it."""
+        runs, ends = [], []
+
+        async def do(task, input):
+            runs.append(task.attempt)
+            try:
+                await asyncio.sleep(input)
+            except asyncio.CancelledError:
+                ends.append("cancelled")
+                raise
+
+        proxy = base.Cutter(every=10**9, after=0)
+        address = await proxy.start()
+        self.addCleanup(proxy.close)
+        await self.serve(worker=Worker(address, lease=2, drain=1), kind=do)
+        await self.run_one(4)
+        self.assertEqual((runs, ends), ([1], []))
+        await self.client.submit(self.kind, 60)
+        await self.until(lambda: len(runs) == 2)
+        proxy.every = 1
+        await self.until(lambda: ends)
+        proxy.every = 10**9
+
     async def test_drain(self):
         began, ends = [], []
 
