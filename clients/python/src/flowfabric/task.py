@@ -1,0 +1,372 @@
+"""What a handler does with an execution that its worker took."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Unpack
+
+from .api import decode, encode
+from .errors import FlowFabricError, Permanent, Retry
+from .gates import Gates
+from .options import ChildrenOptions, Node, WaitOptions
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+JSON = dict[str, Any]
+log = logging.getLogger("flowfabric")
+
+_MOST_FRAMES = 100
+_MOST_BYTES = 512 * 1024
+_MOST_PENDING = 1000
+_UNSET: Any = object()
+
+# Refusals with 404 and 409 that say nothing about the lease.
+_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes"}
+
+
+class LeaseLost(BaseException):
+    """A handler in a thread gets it when the execution is another worker's by now, or has ended."""
+
+
+class Ended(BaseException):
+    """The run ends here, and nothing more is to be told. It is no Exception, so that handlers do not catch it."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What ended a wait."""
+
+    cause: str
+    value: Any = None
+    name: str = ""
+    by: str = ""
+    reason: str = ""
+    signals: list[JSON] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Message:
+    """A message of a mailbox."""
+
+    number: int
+    value: Any
+    by: str = ""
+    sent_at: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a child ended."""
+
+    id: str
+    outcome: str
+    value: Any = None
+
+
+def value_of(payload: JSON | None) -> Any:
+    """A payload: its JSON value, or its bytes."""
+    if not payload:
+        return None
+    if "base64" in payload:
+        return base64.b64decode(payload["base64"])
+    return payload.get("value")
+
+
+class Task(Gates):
+    """One run of a handler. After a wait the handler runs again from the top, with the answer."""
+
+    def __init__(self, worker: Worker, claim: JSON) -> None:
+        super().__init__(list(claim.get("gates") or []))
+        self._worker = worker
+        self.claim = claim
+        self.lease: str = claim["lease"]
+        self.id: str = claim["id"]
+        self.kind: str = claim["kind"]
+        self.attempt: int = claim["attempt"]
+        self.input = value_of(claim.get("input"))
+        self.inputs = {name: value_of(p) for name, p in (claim.get("inputs") or {}).items()}
+        self.tags: dict[str, str] = claim.get("tags") or {}
+        self.stopping = asyncio.Event()
+        self.lost = False
+        self.until = 0.0  # the lease lasts, by time.monotonic
+        self.ended = False
+        self.freed = False  # its slot is another's
+        self.failed_step: tuple[BaseException, str, int] | None = None
+        self._steps = {name: value_of(p) for name, p in (claim.get("steps") or {}).items()}
+        self._received: dict[str, int] = {}
+        self._last: int = claim.get("last_sequence", 0)
+        self._pending: list[tuple[JSON, int]] = []
+        self._sending: asyncio.Task[None] | None = None
+        self._frame_error: BaseException | None = None
+
+    # Calls
+
+    async def call(self, verb: str, **body: Any) -> Any:
+        """A call of the worker protocol about this execution. A lost lease cancels the handler."""
+        self._check()
+        try:
+            return await self._worker.call(verb, {"lease": self.lease, **body})
+        except FlowFabricError as e:
+            if e.status in (404, 409) and e.code not in _OTHER:
+                log.info("%s is not ours any more: %s", self.id, e)
+                self._worker.lose(self)
+                raise asyncio.CancelledError("the lease is lost") from e
+            raise
+
+    async def tell(self, verb: str, **body: Any) -> Any:
+        """A call that counts also when the lease is over."""
+        return await self._worker.call(verb, {"lease": self.lease, **body})
+
+    def _check(self) -> None:
+        if self.lost:
+            raise asyncio.CancelledError("the lease is lost")
+        if self.ended:
+            raise Ended()
+
+    async def end(self, verb: str, **body: Any) -> Any:
+        """End the run with a call, after all frames were sent."""
+        await self.flush()
+        answer = await self.call(verb, **body)
+        self.ended = True
+        return answer
+
+    # Output
+
+    async def frame(
+        self,
+        text: str | None = None,
+        *,
+        json: Any = _UNSET,
+        data: bytes | None = None,
+        type: str = "token",
+        correlation: str = "",
+        source: str = "",
+        live_ms: int = 0,
+    ) -> None:
+        """Append output that others follow live: a text, JSON or bytes. Frames are sent in the background."""
+        self._check()
+        if self._frame_error:
+            raise self._frame_error
+        frame: JSON = {"type": type}
+        size = 64
+        if text is not None:
+            frame["text"] = text
+            size += len(text.encode(errors="surrogatepass"))
+        if json is not _UNSET:
+            encoded = encode(json)
+            frame["json"], size = decode(encoded), size + len(encoded)
+        if data is not None:
+            frame["base64"] = base64.b64encode(data).decode()
+            size += len(data)
+        for name, value in (("correlation", correlation), ("source", source), ("live_ms", live_ms)):
+            if value:
+                frame[name] = value
+        self._pending.append((frame, size))
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_frames())
+        if len(self._pending) >= _MOST_PENDING:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Wait until all frames are stored."""
+        while self._sending is not None:
+            await asyncio.shield(self._sending)
+        if self._frame_error:
+            raise self._frame_error
+
+    async def _send_frames(self) -> None:
+        try:
+            while self._pending and not self.lost:
+                count, size = 0, 0
+                for _, one in self._pending[:_MOST_FRAMES]:
+                    if count and size + one > _MOST_BYTES:
+                        break
+                    count, size = count + 1, size + one
+                frames = [frame for frame, _ in self._pending[:count]]
+                await self.call("frames", first=self._last + 1, frames=frames)
+                self._last += count
+                del self._pending[:count]
+        except BaseException as e:
+            self._pending.clear()
+            self._frame_error = e
+        finally:
+            self._sending = None
+
+    async def progress(self, percent: int | None = None, message: str = "") -> None:
+        """Say how far the execution is."""
+        body: JSON = {} if percent is None else {"percent": percent}
+        await self.call("progress", **body, **({"message": message} if message else {}))
+
+    # What is kept between runs
+
+    def recorded(self, name: str) -> bool:
+        """Whether a step was recorded, by this run or an earlier one."""
+        return name in self._steps
+
+    async def step(self, name: str, do: Callable[..., Any], *args: Any) -> Any:
+        """Run `do` once, and record what it returns as JSON. Later runs get the record."""
+        self._check()
+        if name in self._steps:
+            return self._steps[name]
+        return await self.step_done(name, lambda: do(*args), time.monotonic())
+
+    async def step_done(self, name: str, do: Callable[[], Any], began: float) -> Any:
+        """Record what `do` returns for a step that began at a time of time.monotonic."""
+        try:
+            value = do()
+            if inspect.isawaitable(value):
+                value = await value
+        except Exception as e:
+            self.failed_step = (e, name, int(1000 * (time.monotonic() - began)))
+            raise
+        took = int(1000 * (time.monotonic() - began))
+        value = decode(encode(value))  # so that this run sees what later runs see
+        await self.flush()
+        await self.call("step", name=name, value=value, took_ms=took)
+        self._steps[name] = value
+        return value
+
+    async def token(self, key: str) -> str:
+        """The token of a waitpoint, for whoever may answer. Hand it out inside a step."""
+        return (await self.call("waitpoint", key=key))["token"]
+
+    async def close_token(self, key: str) -> None:
+        """Take the token of a waitpoint back."""
+        await self.call("close-waitpoint", key=key)
+
+    async def wait(
+        self,
+        name: str,
+        *,
+        question: JSON | None = None,
+        until: JSON | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> Answer:
+        """Wait for a signal on the waitpoint of this name, or for `until`. The slot is free meanwhile."""
+        answer = (self.claim.get("waits") or {}).get(name)
+        if answer is None:
+            more: JSON = {"question": question} if question else {}
+            if until:
+                more["until"] = until
+            reply = await self._suspend(wait=name, **more, **options)
+            answer = reply["answer"]
+        signals = answer.get("signals") or []
+        first = signals[0] if signals else {}
+        return Answer(
+            answer["cause"],
+            value_of(first.get("payload")),
+            first.get("name", ""),
+            answer.get("by", ""),
+            answer.get("reason", ""),
+            signals,
+        )
+
+    async def ask(
+        self,
+        name: str,
+        title: str,
+        *,
+        text: str = "",
+        choices: Iterable[str | JSON] = (),
+        assignee: str = "",
+        **options: Unpack[WaitOptions],
+    ) -> Answer:
+        """Ask people, and wait for their answer. `name` of the answer is the choice."""
+        question: JSON = {"title": title}
+        listed = [{"name": c} if isinstance(c, str) else c for c in choices]
+        for key, value in (("text", text), ("choices", listed), ("assignee", assignee)):
+            if value:
+                question[key] = value
+        return await self.wait(name, question=question, **options)
+
+    async def _suspend(self, **body: Any) -> JSON:
+        await self.flush()
+        reply = await self.call("suspend", **body)
+        if reply["suspended"]:
+            self.ended = True
+            raise Ended()
+        return reply
+
+    async def receive(
+        self, mailbox: str, *, look: bool = False, **options: Unpack[WaitOptions]
+    ) -> Message | None:
+        """The next message of a mailbox, which every later run gets, too.
+
+        Without one it waits; None if the wait ended otherwise. With `look` it does not wait.
+        """
+        number = self._received[mailbox] = self._received.get(mailbox, 0) + 1
+        took = ((self.claim.get("receipts") or {}).get(mailbox) or {}).get(str(number))
+        while took is None or took.get("wait"):
+            await self.flush()
+            took = await self.call("receive", mailbox=mailbox, number=number, **({"look": True} if look else {}))
+            if took.get("wait"):
+                await self._suspend(until={"mailbox": mailbox, "number": number}, **options)
+        if not took["messages"]:
+            return None
+        m = took["messages"][0]
+        return Message(m["number"], value_of(m["payload"]), m.get("by", ""), m.get("sent_at", ""))
+
+    async def children(
+        self, wait: str, children: Iterable[Node], **options: Unpack[ChildrenOptions]
+    ) -> dict[str, Outcome]:
+        """Run other executions, and return how they ended, by name."""
+        outcomes = (self.claim.get("children") or {}).get(wait)
+        if outcomes is None:
+            await self.flush()
+            reply = await self.call("children", wait=wait, children=list(children), **options)
+            if reply["parked"]:
+                self.ended = True
+                raise Ended()
+            outcomes = reply.get("outcomes") or {}
+        return {
+            name: Outcome(one["id"], one.get("outcome", ""), value_of(one.get("result")))
+            for name, one in outcomes.items()
+        }
+
+    # Ends
+
+    async def continue_as(self, input: Any = None) -> None:
+        """Start the execution anew with another input, under its id. It does not return."""
+        await self.end("continue", input=input)
+        raise Ended()
+
+    async def delay(self, seconds: float, *, service: str = "") -> None:
+        """Go on later. It does not return."""
+        await self.end("delay", delay_ms=max(0, int(seconds * 1000)), **({"service": service} if service else {}))
+        raise Ended()
+
+    async def release(self) -> None:
+        """Give the execution back. It does not return."""
+        await self.end("release")
+        raise Ended()
+
+    async def cancel(self, reason: str = "") -> None:
+        """Cancel the execution. It does not return."""
+        await self.end("cancel", **({"reason": reason} if reason else {}))
+        raise Ended()
+
+    async def fail(self, e: BaseException) -> None:
+        """Tell that the run failed. The policy of the execution decides whether it is retried."""
+        body: JSON = {"message": str(e) if isinstance(e, (Retry, Permanent)) else f"{type(e).__name__}: {e}"}
+        body["message"] = body["message"].encode(errors="replace")[:1024].decode(errors="ignore")
+        if isinstance(e, (Retry, Permanent)):
+            body["category"] = e.category
+        if isinstance(e, Permanent):
+            body["permanent"] = True
+        elif isinstance(e, Retry) and e.after is not None:
+            body["retry_after_ms"] = max(0, int(e.after * 1000))
+        if self.failed_step and self.failed_step[0] is e:
+            body["step"], body["step_took_ms"] = self.failed_step[1:]
+        try:
+            await self.flush()
+        except FlowFabricError:  # often the reason for which it fails
+            pass
+        await self.call("fail", **body)
+        self.ended = True
