@@ -45,11 +45,13 @@ func TestWireIsThatOfRedis(t *testing.T) {
 			}
 		}
 	}
-	commands := []string{"PING", "PING x", "ECHO", "GET none", "SET k v", "GET k", "GET", "NOSUCH a b", "HSET h a 1 b 2",
+	commands := []string{"PING", "PING x", "ECHO", "GET none", "SET k v", "GET k", "GET", "NOSUCH a b",
+		"HSET h a 1 b 2",
 		"HGETALL h", "HGETALL none", "SMEMBERS none", "SADD s m", "SMEMBERS s", "ZADD z 1.5 m 2 n", "ZSCORE z m",
 		"ZSCORE z none", "ZRANGE z 0 -1 WITHSCORES", "ZMSCORE z m none", "ZPOPMIN z", "XADD x 1-1 f v", "XRANGE x - +",
 		"LRANGE none 0 -1", "MGET k none", "TYPE k", "HRANDFIELD none 2 WITHVALUES", "ZADD z NX 1 q", "HINCRBY k f 1",
-		"SELECT 0", "SELECT x", "MULTI", "SET k w", "NOSUCH", "EXEC", "MULTI", "MULTI", "SET k w", "GET", "GET k", "EXEC",
+		"SELECT 0", "SELECT x", "MULTI", "SET k w", "NOSUCH", "EXEC", "MULTI", "MULTI", "SET k w", "GET",
+		"GET k", "EXEC",
 		"MULTI", "INCR k", "GET k", "HGETALL h", "EXEC", "EXEC", "DISCARD", "MULTI", "SET k 1", "DISCARD", "GET k",
 		"MULTI", "EXEC", "CLIENT SETNAME me", "CLIENT GETNAME", "WAIT 0 0", "ROLE", "HELLO 4", "HELLO 3 NONE",
 		"PUBLISH c m", "PUBSUB NUMSUB c d", "UNWATCH", "AUTH x", "AUTH default x"}
@@ -59,7 +61,8 @@ func TestWireIsThatOfRedis(t *testing.T) {
 	own.said("DEL k h s z x")
 	redis.said("DEL k h s z x")
 	both(commands...)
-	both("SUBSCRIBE a b", "PUBLISH a one", "PSUBSCRIBE [ab]*", "PUBLISH b two", "GET k", "UNSUBSCRIBE a", "PUNSUBSCRIBE",
+	both("SUBSCRIBE a b", "PUBLISH a one", "PSUBSCRIBE [ab]*", "PUBLISH b two", "GET k", "UNSUBSCRIBE a",
+		"PUNSUBSCRIBE",
 		"UNSUBSCRIBE", "SSUBSCRIBE s", "SPUBLISH s three", "SUNSUBSCRIBE s", "RESET", "GET k")
 }
 
@@ -67,13 +70,15 @@ func TestWireIsThatOfRedis(t *testing.T) {
 func TestPassword(t *testing.T) {
 	url := start(t, embedded.Config{Password: "a secret of some length"}).URL()
 	stranger := dial(t, url)
-	for _, line := range []string{"GET k", "SET k v", "PING", "NOSUCH", "FCALL f 0", "EVAL return 0", "INFO", "SUBSCRIBE c",
+	for _, line := range []string{"GET k", "SET k v", "PING", "NOSUCH", "FCALL f 0", "EVAL return 0", "INFO",
+		"SUBSCRIBE c",
 		"MULTI", "HELLO 3", "CLIENT ID", "FUNCTION LIST"} {
 		if got := strings.Join(stranger.do(strings.Fields(line)...), " "); !strings.HasPrefix(got, "NOAUTH") {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
-	for _, args := range [][]string{{"AUTH", "wrong"}, {"AUTH", "other", "a secret of some length"}, {"AUTH", "default", ""},
+	for _, args := range [][]string{{"AUTH", "wrong"}, {"AUTH", "other", "a secret of some length"},
+		{"AUTH", "default", ""},
 		{"HELLO", "3", "AUTH", "default", "wrong"}} {
 		if got := stranger.do(args...); !strings.HasPrefix(got[0], "WRONGPASS") {
 			t.Errorf("%q: %q", args, got)
@@ -131,7 +136,8 @@ func TestFolder(t *testing.T) {
 		}
 		releaseToo()
 	}
-	for _, url := range []string{"embedded:", "embedded://host/data", "embedded:./x?fsync=never", "embedded://?fsync=always"} {
+	for _, url := range []string{"embedded:", "embedded://host/data",
+		"embedded:./x?fsync=never", "embedded://?fsync=always"} {
 		if _, _, err := embedded.Resolve(t.Context(), url, quiet()); err == nil {
 			t.Errorf("%s is taken", url)
 		}

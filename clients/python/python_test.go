@@ -26,7 +26,8 @@ func TestPackage(t *testing.T) {
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	program := filepath.Join(t.TempDir(), "flowfabric")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/flowfabric/flowfabric-go/cmd/flowfabric")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program,
+		"github.com/flowfabric/flowfabric-go/cmd/flowfabric")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}

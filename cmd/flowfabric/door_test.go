@@ -64,8 +64,8 @@ func TestServed(t *testing.T) {
 		"show 1-00000000-0000-4000-8000-000000000000", "gate show nobody --json", "ls --state nonsense"} {
 		code, out, errOut := w.run(line, "")
 		c, o, e := as("operator", line)
-		if out, o = left.ReplaceAllString(out, "in a while"), left.ReplaceAllString(o, "in a while"); c != code || o != out ||
-			e != errOut {
+		out, o = left.ReplaceAllString(out, "in a while"), left.ReplaceAllString(o, "in a while")
+		if c != code || o != out || e != errOut {
 			t.Errorf("%s: %d, %s%s\nof the store: %d, %s%s", line, c, o, e, code, out, errOut)
 		}
 	}

@@ -83,7 +83,7 @@ var beside = map[string]struct {
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"agent/internal/modeltest", "cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
+var tops = []string{"agent/internal/modeltest", "clients", "cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
 	"internal/simulate",
