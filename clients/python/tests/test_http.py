@@ -85,8 +85,7 @@ class HTTPTest(unittest.IsolatedAsyncioTestCase):
     async def test_random_bytes(self):
         """Nothing hangs, and nothing but FlowFabricError is raised."""
         rnd = random.Random(5)
-        until, n = time.monotonic() + 4, 0
-        while time.monotonic() < until:
+        for _ in range(200):
             text = bytearray(rnd.choice([GOOD, CHUNKED, EVENTS, rnd.randbytes(rnd.randrange(200))]))
             for _ in range(rnd.randrange(6)):
                 at = rnd.randrange(len(text) + 1)
@@ -105,8 +104,6 @@ class HTTPTest(unittest.IsolatedAsyncioTestCase):
                             pass
                 except FlowFabricError:
                     pass
-            n += 1
-        self.assertGreater(n, 100)
 
     async def test_pauses_of_the_server(self):
         busy = b'HTTP/1.1 503 Busy\r\nRetry-After: 0.2\r\nContent-Length: 17\r\n\r\n{"code":"closed"}'
