@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 import unittest
 
 from flowfabric import Client, FlowFabricError, HTTPTransport, ProtocolError, TimedOut
