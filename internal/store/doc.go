@@ -5,8 +5,8 @@
 //	                        │ what changed something, in a form that can be repeated
 //	                        └─▶ effects of a call ─▶ log (append-only file) ─▶ Wait: written, or synced
 //
-// The commands are those that the function library, the engine and the tests use. Their answers are those of Redis,
-// which a test with random commands compares.
+// The commands are those that the function library, the engine and the tests use, and some beside them. Their answers
+// are those of Redis, which a test with random commands compares.
 //
 // # Calls
 //

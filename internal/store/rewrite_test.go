@@ -75,7 +75,7 @@ func TestRewritesBesideCalls(t *testing.T) {
 	}
 }
 
-// A log rewrites itself when it has grown, and a folder stays within three times of what is alive.
+// A log rewrites itself when it has grown.
 func TestALogRewritesItself(t *testing.T) {
 	defer func(before int64) { rewriteLeast = before }(rewriteLeast)
 	rewriteLeast = 16 << 10
