@@ -130,14 +130,15 @@ func measurePrimaries(ctx context.Context, args []string, out, progress io.Write
 func loadForHours(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o steady.Options
 	if _, err := command("steady",
-		"[-server redis-server] [-for 6h] [-every 1m] [-rest 100ms] [-keep 30s] [-twins 2] [-dir d]", args, progress,
-		func(f *flag.FlagSet) {
+		"[-server redis-server] [-for 6h] [-every 1m] [-rest 100ms] [-keep 30s] [-twins 2] [-only plain] [-dir d]",
+		args, progress, func(f *flag.FlagSet) {
 			f.StringVar(&o.Server, "server", "redis-server", "program to start")
 			f.DurationVar(&o.For, "for", 6*time.Hour, "how long work is submitted")
 			f.DurationVar(&o.Every, "every", time.Minute, "between two samples")
 			f.DurationVar(&o.Rest, "rest", 100*time.Millisecond, "of a producer between two pieces of work")
 			f.DurationVar(&o.Keep, "keep", 30*time.Second, "retention of all work, 1s or more")
 			f.IntVar(&o.Twins, "twins", 2, "producers of each kind of work")
+			f.StringVar(&o.Only, "only", "", "the one kind of work to submit, such as plain (default all)")
 			f.StringVar(&o.Dir, "dir", "",
 				"keep store and samples here; a run that was killed goes on when it is begun again with the same flags")
 		}); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -46,6 +47,7 @@ var figures = []struct {
 	{measure.AllocItem, "drain: allocations of this process per job", 0},
 	{"live", "live Go heap: bytes per waiting execution", 0},
 	{"in_use", "Go heap in use: bytes per waiting execution", 0},
+	{"start", "start with that folder: s", 2},
 	{"used_memory", "used_memory of the server: bytes per waiting execution", 0},
 }
 
@@ -70,7 +72,7 @@ func (o options) measure(ctx context.Context, store driver.Server, number string
 		return nil, err
 	}
 	o.url = strings.ReplaceAll(o.url, "{run}", number)
-	c, err := client.Connect(ctx, client.Config{URL: o.url, Partitions: partitions, Logger: slog.Default()})
+	c, err := o.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +96,10 @@ func (o options) measure(ctx context.Context, store driver.Server, number string
 	f["lone"], f["beside"] = empty[measure.P50], beside[measure.P50]
 	f["together"], f["bulk"] = together[measure.Throughput], bulk
 	return f, nil
+}
+
+func (o options) connect(ctx context.Context) (*client.Client, error) {
+	return client.Connect(ctx, client.Config{URL: o.url, Partitions: partitions, Logger: slog.Default()})
 }
 
 // submit makes n executions one by one from several goroutines.
@@ -164,7 +170,7 @@ func (r *round) drain(ctx context.Context, number string) (measure.Figures, erro
 	return f, errors.Join(err, ended, ctx.Err())
 }
 
-// hold counts the memory of executions that wait.
+// hold counts the memory of executions that wait, and the time to start again with the folder that has them.
 func (r *round) hold(ctx context.Context) (measure.Figures, error) {
 	_, err1 := r.fill(ctx, already)
 	before, err2 := r.used(ctx)
@@ -173,7 +179,18 @@ func (r *round) hold(ctx context.Context) (measure.Figures, error) {
 	for key := range f {
 		f[key] = (f[key] - before[key]) / float64(r.waiting)
 	}
-	return f, errors.Join(err1, err2, err3, err4)
+	if err := errors.Join(err1, err2, err3, err4); err != nil || r.program != "" || r.url == embedded.URL {
+		return f, err
+	}
+	r.client.Close()
+	began := time.Now()
+	c, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f["start"] = time.Since(began).Seconds()
+	c.Close()
+	return f, nil
 }
 
 // used is what the store occupies: in the heap of this process after a collection, or as the server says.

@@ -39,14 +39,25 @@ type Server struct {
 	exitedAs error // set before exited is closed
 }
 
+// embedded is the program whose store keeps its data in a folder.
+const embedded = "flowfabric"
+
 // Start starts program (redis-server, valkey-server or a path) and waits until it answers. The end of ctx kills it.
 func Start(ctx context.Context, program string) (*Server, error) {
 	return startOn(ctx, program, "", "", []string{"--appendonly", "no"})
 }
 
 // StartIn is [Start] of a server that writes at once, and forces what it wrote to the disk every second. Its files stay
-// in dir when it has ended, for the next one to go on with; "" is a directory that ends with it.
+// in dir when it has ended, for the next one to go on with; "" is a directory that ends with it. A program flowfabric
+// serves its own store there.
 func StartIn(ctx context.Context, program, dir string) (*Server, error) {
+	if filepath.Base(program) == embedded {
+		free, err := freeAddresses(1)
+		if err != nil {
+			return nil, err
+		}
+		return startOn(ctx, program, dir, free[0], nil)
+	}
 	return startOn(ctx, program, dir, "", []string{"--appendonly", "yes", "--appendfsync", "everysec"})
 }
 
@@ -72,6 +83,9 @@ func startOn(ctx context.Context, program, dir, address string, more []string) (
 		listen = []string{"--bind", host, "--port", port}
 	}
 	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, more)
+	if filepath.Base(program) == embedded {
+		args = []string{"serve", "--addr", "127.0.0.1:0", "--data", dir, "--store-addr", address}
+	}
 	s.cmd = exec.CommandContext(ctx, program, args...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {

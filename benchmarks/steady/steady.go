@@ -39,6 +39,7 @@ type Options struct {
 	Rest   time.Duration // of a producer between two pieces of work
 	Keep   time.Duration // retention of all work, 1 s or more
 	Twins  int           // producers of each kind of work
+	Only   string        // the one kind of work; "" = all
 	// of the store and the samples, which a run that ended early has left or this one will; "" = none
 	Dir string
 }
@@ -114,18 +115,22 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "goes on with %d samples of %s; %d executions were left and are cancelled\n", n, past.After,
 			left.Done)
 	}
+	all, err := s.only()
+	if err != nil {
+		return err
+	}
 	spec := schedule.Every(time.Second, time.Time{})
 	if _, err := client.Schedule(ctx, s.client, scheduled, spec, plain, "scheduled",
 		flowfabric.Retention(s.Keep)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n",
-		s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)
+		s.server.Name(), s.For, s.Keep, s.Twins, len(all), s.Rest)
 	fmt.Fprint(out, heading)
 	producing, stop := context.WithTimeout(ctx, s.For-past.After)
 	defer stop()
 	both := pool.New().WithErrors().WithContext(ctx).WithCancelOnError().WithFirstError()
-	both.Go(func(ctx context.Context) error { return s.produce(ctx, producing) })
+	both.Go(func(ctx context.Context) error { return s.produce(ctx, producing, all) })
 	both.Go(func(ctx context.Context) error { return s.watch(ctx, producing, past.After, out) })
 	if err := both.Wait(); err != nil {
 		return err
@@ -133,11 +138,14 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 	return errors.Join(s.settle(ctx, out), judge(s.samples, out))
 }
 
+// kinds are kinds of work by their names.
+type kinds = map[string]func(ctx context.Context, name string) error
+
 // produce runs all producers until producing ends; what they have begun they bring to its end.
-func (s *steady) produce(ctx, producing context.Context) error {
+func (s *steady) produce(ctx, producing context.Context, all kinds) error {
 	producers := pool.New().WithErrors().WithContext(ctx).WithCancelOnError().WithFirstError()
 	run := time.Now().UnixMilli() // a key of an earlier run may still name an execution that was cancelled
-	for name, work := range s.work() {
+	for name, work := range all {
 		for twin := range s.Twins {
 			producers.Go(func(ctx context.Context) error {
 				for n := 0; producing.Err() == nil; n++ {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,10 +112,23 @@ func bindings(keep time.Duration) []handler.Binding {
 	}
 }
 
+// only is the kind of work that producers make, or all.
+func (s *steady) only() (kinds, error) {
+	all := s.work()
+	if s.Only == "" {
+		return all, nil
+	}
+	work, ok := all[s.Only]
+	if !ok {
+		return nil, fmt.Errorf("steady: -only %q: want one of %s", s.Only, slices.Sorted(maps.Keys(all)))
+	}
+	return kinds{s.Only: work}, nil
+}
+
 // work is what producers do: each makes one piece, waits for its end and checks that.
-func (s *steady) work() map[string]func(ctx context.Context, name string) error {
+func (s *steady) work() kinds {
 	keep, c := flowfabric.Retention(s.Keep), s.client
-	return map[string]func(ctx context.Context, name string) error{
+	return kinds{
 		"plain":   func(ctx context.Context, name string) error { return echo(ctx, c, plain, name, keep) },
 		"retried": func(ctx context.Context, name string) error { return echo(ctx, c, flaky, name, keep) },
 		"delayed": func(ctx context.Context, name string) error {

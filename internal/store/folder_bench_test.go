@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
@@ -56,17 +59,50 @@ func BenchmarkCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkSync is what the disk needs to keep a record of 200 bytes.
+// BenchmarkSync is what 64 callers that wait for the disk take beside the time that it needs for their syncs alone.
+// Syncs of a record of 200 bytes and calls alternate, because a disk is not as fast at one time as at another.
 func BenchmarkSync(b *testing.B) {
+	const callers, each = 64, 10
 	file, err := os.Create(filepath.Join(b.TempDir(), "file"))
 	must.No(b, err)
 	defer file.Close()
 	record := make([]byte, 200)
+	var syncs, alone, groups atomic.Int64
+	watchSteps(b, func(what, path string) error {
+		if what == "sync" {
+			groups.Add(1)
+		}
+		return nil
+	})
+	s, _ := opened(b, b.TempDir(), true)
 	for b.Loop() {
-		_, err := file.Write(record)
-		must.No(b, err)
-		must.No(b, file.Sync())
+		began := time.Now()
+		for range each {
+			_, err := file.Write(record)
+			must.No(b, err)
+			must.No(b, file.Sync())
+			syncs.Add(1)
+		}
+		alone.Add(int64(time.Since(began)))
+		var all conc.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for range each {
+					s.Lock()
+					s.Do([]string{"HSET", strconv.Itoa(caller), "state", "running", "worker", "w-1", "attempt", "1"})
+					if err := s.Wait(s.Unlock()); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
 	}
+	disk := float64(alone.Load()) / float64(syncs.Load()) // of one sync
+	calls := float64(b.Elapsed().Nanoseconds() - alone.Load())
+	b.ReportMetric(disk/1e3, "µs/sync")
+	b.ReportMetric(callers*each*float64(b.N)/float64(groups.Load()), "calls/sync")
+	b.ReportMetric(calls/(disk*float64(groups.Load())), "times-the-disk")
 }
 
 // BenchmarkRecovery reads a million hashes of 20 fields, from a log and from a base.
