@@ -11,24 +11,20 @@ import (
 type form uint8
 
 const (
-	asIs      form = iota
-	asMap          // field, value, field, value …
-	asStreams      // [name, entries], [name, entries] …
-	asSet          // members
-	asDouble       // a score, or a list of them
-	asScored       // member, score
-	asPairs        // [member, score], [member, score] …
-	asFields       // [field, value], [field, value] …
+	asIs     form = iota
+	asMap         // field, value, field, value …
+	asSet         // members
+	asDouble      // a score, or a list of them
+	asScored      // member, score
+	asPairs       // [member, score], [member, score] …
+	asFields      // [field, value], [field, value] …
 )
 
 // forms are the commands whose replies have another form, some only with an option.
 var forms = map[string]form{
-	"HGETALL": asMap, "XINFO": asMap, "XREAD": asStreams,
-	"SMEMBERS": asSet, "SINTER": asSet, "SUNION": asSet, "SDIFF": asSet,
-	"ZSCORE": asDouble, "ZINCRBY": asDouble, "ZMSCORE": asDouble, "ZADD": asDouble,
-	"ZPOPMIN": asScored, "ZPOPMAX": asScored,
-	"ZRANGE": asPairs, "ZREVRANGE": asPairs, "ZRANGEBYSCORE": asPairs, "ZREVRANGEBYSCORE": asPairs, "ZUNION": asPairs,
-	"HRANDFIELD": asFields,
+	"HGETALL": asMap, "SMEMBERS": asSet, "SINTER": asSet, "ZPOPMIN": asScored, "HRANDFIELD": asFields,
+	"ZSCORE": asDouble, "ZINCRBY": asDouble, "ZMSCORE": asDouble,
+	"ZRANGE": asPairs, "ZREVRANGE": asPairs, "ZRANGEBYSCORE": asPairs,
 }
 
 // formOf is the form of the reply to a command in RESP3.
@@ -146,13 +142,6 @@ func (e *encoder) list(all []functions.Reply, f form) {
 		e.head('~', len(all))
 	case asPairs, asFields:
 		e.head('*', len(all)/2)
-	case asStreams:
-		e.head('%', len(all))
-		for i := range all {
-			e.reply(&all[i].List[0], asIs)
-			e.reply(&all[i].List[1], asIs)
-		}
-		return
 	default:
 		e.head('*', len(all))
 	}

@@ -288,7 +288,7 @@ func randomCommand(r *rand.Rand) string {
 	case 5:
 		return fmt.Sprint("RPUSH l", key, " ", n)
 	case 6:
-		return fmt.Sprint("LPOP l", key)
+		return fmt.Sprint("LTRIM l", key, " 1 -1")
 	case 7:
 		return fmt.Sprint("SADD t", key, " ", n)
 	case 8:

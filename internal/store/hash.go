@@ -2,7 +2,6 @@ package store
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
@@ -40,26 +39,33 @@ func inParts(rows func(func(name, text string) bool), head []string, emit func(a
 func init() {
 	read("HGET", 3, 3, hget)
 	read("HMGET", 3, 0, hmget)
-	read("HGETALL", 2, 2, func(c *call) reply { return hall(c, true, true) })
-	read("HKEYS", 2, 2, func(c *call) reply { return hall(c, true, false) })
-	read("HVALS", 2, 2, func(c *call) reply { return hall(c, false, true) })
-	read("HEXISTS", 3, 3, hexists)
-	read("HLEN", 2, 2, hlen)
-	read("HSTRLEN", 3, 3, hstrlen)
+	read("HGETALL", 2, 2, reads(list(nil), func(c *call, v *hash) reply { return c.rows(&v.table, true, true) }))
+	read("HKEYS", 2, 2, reads(list(nil), func(c *call, v *hash) reply { return c.rows(&v.table, true, false) }))
+	read("HVALS", 2, 2, reads(list(nil), func(c *call, v *hash) reply { return c.rows(&v.table, false, true) }))
+	read("HEXISTS", 3, 3, reads(number(0), func(c *call, v *hash) reply {
+		_, there := v.get(c.args[2])
+		return yes(there)
+	}))
+	read("HLEN", 2, 2, reads(number(0), func(_ *call, v *hash) reply { return number(int64(v.len())) }))
+	read("HSTRLEN", 3, 3, reads(number(0), func(c *call, v *hash) reply {
+		s, _ := v.get(c.args[2])
+		return number(int64(len(s)))
+	}))
 	read("HSCAN", 3, 0, func(c *call) reply {
 		v, fault := get[*hash](c.s, c.args[1])
 		return scanTable(c, v.rows(), fault)
 	})
-	read("HRANDFIELD", 2, 0, hrandfield)
+	read("HRANDFIELD", 2, 4, hrandfield)
 	write("HSET", 4, 0, hset)
-	write("HMSET", 4, 0, func(c *call) reply {
-		if n := hset(c); n.Kind == functions.KindError {
-			return n
+	write("HSETNX", 4, 4, func(c *call) reply {
+		if v, _ := get[*hash](c.s, c.args[1]); v != nil {
+			if _, there := v.get(c.args[2]); there {
+				return number(0)
+			}
 		}
-		return ok
+		return hset(c)
 	})
-	write("HSETNX", 4, 4, hsetnx)
-	write("HDEL", 3, 0, hdel)
+	write("HDEL", 3, 0, changes(number(0), func(c *call, v *hash) reply { return removeFrom(c, &v.table) }))
 	write("HINCRBY", 4, 4, hincrby)
 }
 
@@ -71,19 +77,12 @@ func (v *hash) rows() *table {
 	return &v.table
 }
 
-func hget(c *call) reply {
-	v, fault := get[*hash](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return null
-	}
+var hget = reads(null, func(c *call, v *hash) reply {
 	if s, there := v.get(c.args[2]); there {
 		return text(s)
 	}
 	return null
-}
+})
 
 func hmget(c *call) reply {
 	v, fault := get[*hash](c.s, c.args[1])
@@ -120,68 +119,25 @@ func hmget(c *call) reply {
 	return list(items)
 }
 
-func hall(c *call, names, values bool) reply {
-	v, fault := get[*hash](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return list(nil)
-	}
-	items := c.items(2 * v.len())
-	for name, s := range v.all {
+// rows is the answer of a command that lists a table.
+func (c *call) rows(t *table, names, texts bool) reply {
+	items := c.items(t.step * t.len())
+	for name, s := range t.all {
 		if names {
 			items = append(items, text(name))
 		}
-		if values {
+		if texts {
 			items = append(items, text(s))
 		}
 	}
 	return list(items)
 }
 
-func hexists(c *call) reply {
-	answer := hget(c)
-	if answer.Kind == functions.KindError {
-		return answer
-	}
-	return yes(answer.Kind == functions.KindBulk)
-}
-
-func hstrlen(c *call) reply {
-	answer := hget(c)
-	if answer.Kind == functions.KindError {
-		return answer
-	}
-	return number(int64(len(answer.Text)))
-}
-
-func hlen(c *call) reply {
-	v, fault := get[*hash](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return number(0)
-	default:
-		return number(int64(v.len()))
-	}
-}
-
-// hashOf is the hash that a command is about to put something in, a new one if there is none.
-func hashOf(c *call) (v *hash, fault *reply) {
-	if v, fault = change[*hash](c.s, c.args[1]); v == nil && fault == nil {
-		v = newHash()
-		c.s.put(c.args[1], v)
-	}
-	return v, fault
-}
-
 func hset(c *call) reply {
 	if len(c.args)%2 != 0 {
 		return arity(c)
 	}
-	v, fault := hashOf(c)
+	v, fault := making(c, newHash)
 	if fault != nil {
 		return *fault
 	}
@@ -189,28 +145,8 @@ func hset(c *call) reply {
 	return number(int64(v.set(c.args[2:], &c.s.buffer)))
 }
 
-func hsetnx(c *call) reply {
-	if there := hexists(c); there.Kind == functions.KindError {
-		return there
-	} else if there.Int == 1 {
-		return number(0)
-	}
-	return hset(c)
-}
-
-func hdel(c *call) reply {
-	v, fault := change[*hash](c.s, c.args[1])
-	if fault != nil {
-		return *fault
-	}
-	return removeFrom(c, v.rows())
-}
-
 // removeFrom is HDEL and SREM.
 func removeFrom(c *call, t *table) reply {
-	if t == nil {
-		return number(0)
-	}
 	n := t.remove(c.args[2:], &c.s.buffer)
 	if t.len() == 0 {
 		c.s.forget(c.args[1])
@@ -238,10 +174,10 @@ func hincrby(c *call) reply {
 	}
 	sum, fits := plus(n, add)
 	if !fits {
-		return functions.Error("ERR increment or decrement would overflow")
+		return errOverflow
 	}
 	if v == nil {
-		v, _ = hashOf(c)
+		v, _ = making(c, newHash)
 	}
 	v.set([]string{c.args[2], itoa(sum)}, &c.s.buffer)
 	c.changed = true
@@ -274,42 +210,39 @@ func scanTable(c *call, t *table, fault *reply) reply {
 	return page(next, items)
 }
 
-// hrandfield is HRANDFIELD key [count [WITHVALUES]].
+var errNegative = functions.Error("ERR the embedded server takes no negative count")
+
+// hrandfield is HRANDFIELD key [count [WITHVALUES]], where count is not negative.
 func hrandfield(c *call) reply {
 	n, whole, values := int64(1), true, len(c.args) == 4
 	if len(c.args) > 2 {
 		n, whole = integer(c.args[2])
 	}
+	v, fault := get[*hash](c.s, c.args[1])
 	switch {
 	case !whole:
 		return errNotInteger
-	case n == math.MinInt64:
-		return functions.Error("ERR value is out of range, value must between " +
-			"-9223372036854775807 and 9223372036854775807")
-	case len(c.args) > 4 || values && !strings.EqualFold(c.args[3], "WITHVALUES"):
+	case n < 0:
+		return errNegative
+	case values && !strings.EqualFold(c.args[3], "WITHVALUES"):
 		return errSyntax
-	case values && (n < -math.MaxInt64/2 || n > math.MaxInt64/2):
+	case values && n > math.MaxInt64/2:
 		return functions.Error("ERR value is out of range")
-	}
-	v, fault := get[*hash](c.s, c.args[1])
-	switch {
 	case fault != nil:
 		return *fault
 	case v == nil && len(c.args) == 2:
 		return null
 	case v == nil:
 		return list(nil)
-	case n < -math.MaxInt64/2:
-		return functions.Error("ERR value is out of range")
-	case len(c.args) == 2:
-		name, _ := v.at(rand.IntN(v.len()))
-		return text(name)
 	}
 	items := c.items(0)
-	v.pick(int(n), func(name, s string) {
+	v.pick(int(min(n, int64(v.len()))), func(name, s string) {
 		if items = append(items, text(name)); values {
 			items = append(items, text(s))
 		}
 	})
+	if len(c.args) == 2 {
+		return items[0]
+	}
 	return list(items)
 }

@@ -12,13 +12,10 @@ func init() {
 	for _, name := range []string{"DEL", "UNLINK"} {
 		write(name, 2, 0, unlink)
 	}
-	for name, unit := range map[string]string{
-		"EXPIRE": "EX", "PEXPIRE": "PX", "EXPIREAT": "EXAT", "PEXPIREAT": "PXAT"} {
-		write(name, 3, 0, func(c *call) reply { return expire(c, unit) })
+	for name, unit := range map[string]string{"EXPIRE": "EX", "PEXPIRE": "PX", "PEXPIREAT": "PXAT"} {
+		write(name, 3, 3, func(c *call) reply { return expire(c, unit) })
 	}
-	for _, name := range []string{"FLUSHALL", "FLUSHDB"} {
-		write(name, 1, 2, flush)
-	}
+	write("FLUSHALL", 1, 2, flush)
 	write("PERSIST", 2, 2, persist)
 	write("RENAME", 3, 3, rename)
 	write("COPY", 3, 0, copyCommand)
@@ -27,7 +24,6 @@ func init() {
 	read("TYPE", 2, 2, typeCommand)
 	read("TTL", 2, 2, func(c *call) reply { return ttl(c, c.s.ms, 1000) })
 	read("PTTL", 2, 2, func(c *call) reply { return ttl(c, c.s.ms, 1) })
-	read("EXPIRETIME", 2, 2, func(c *call) reply { return ttl(c, 0, 1000) })
 	read("PEXPIRETIME", 2, 2, func(c *call) reply { return ttl(c, 0, 1) })
 	read("KEYS", 2, 2, keysCommand)
 	read("SCAN", 2, 0, scanKeys)
@@ -79,50 +75,9 @@ func typeCommand(c *call) reply {
 	return reply{Kind: functions.KindStatus, Text: kind}
 }
 
-// conditions of EXPIRE and its kin: on the time that the key has now.
-type conditions struct{ none, some, later, sooner bool }
-
-func newConditions(words []string) (q conditions, fault *reply) {
-	for _, word := range words {
-		switch strings.ToUpper(word) {
-		case "NX":
-			q.none = true
-		case "XX":
-			q.some = true
-		case "GT":
-			q.later = true
-		case "LT":
-			q.sooner = true
-		default:
-			word, _, _ = strings.Cut(word, "\x00") // an error is one line
-			f := functions.Error("ERR Unsupported option " + strings.NewReplacer("\r", " ", "\n", " ").Replace(word))
-			return q, &f
-		}
-	}
-	var f reply
-	switch {
-	case q.none && (q.some || q.later || q.sooner):
-		f = functions.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
-	case q.later && q.sooner:
-		f = functions.Error("ERR GT and LT options at the same time are not compatible")
-	default:
-		return q, nil
-	}
-	return q, &f
-}
-
-func (q conditions) meet(now, when int64) bool {
-	return !(q.none && now != 0 || q.some && now == 0 || q.later && (now == 0 || when <= now) ||
-		q.sooner && now != 0 && when >= now)
-}
-
 // expire is EXPIRE and its kin. unit is that of [Store.moment]. Its effect is a PEXPIREAT, or an UNLINK when the time
 // has come already.
 func expire(c *call, unit string) reply {
-	q, fault := newConditions(c.args[3:])
-	if fault != nil {
-		return *fault
-	}
 	n, whole := integer(c.args[2])
 	if !whole {
 		return errNotInteger
@@ -133,7 +88,7 @@ func expire(c *call, unit string) reply {
 	}
 	key := c.args[1]
 	e := c.s.edit(key)
-	if e == nil || !q.meet(e.expires, when) {
+	if e == nil {
 		return number(0)
 	}
 	c.changed = true
@@ -260,17 +215,15 @@ func dump(c *call) reply {
 	return text(string(all))
 }
 
-// restore is RESTORE key ttl dump [REPLACE] [ABSTTL] [IDLETIME s] [FREQ n]. Its effect has an absolute time.
+// restore is RESTORE key ttl dump [REPLACE] [ABSTTL]. Its effect has an absolute time.
 func restore(c *call) reply {
 	key, replace, absolute := c.args[1], false, false
 	for args := c.args[4:]; len(args) > 0; args = args[1:] {
-		switch word := strings.ToUpper(args[0]); {
-		case word == "REPLACE":
+		switch strings.ToUpper(args[0]) {
+		case "REPLACE":
 			replace = true
-		case word == "ABSTTL":
+		case "ABSTTL":
 			absolute = true
-		case (word == "IDLETIME" || word == "FREQ") && len(args) > 1:
-			args = args[1:]
 		default:
 			return errSyntax
 		}

@@ -132,6 +132,44 @@ func typed[T value](e *entry) (v T, fault *reply) {
 	return v, nil
 }
 
+// pointer is a value in its type.
+type pointer interface {
+	value
+	comparable
+}
+
+// reads is a command that reads the value of its first argument. absent is the answer if there is none.
+func reads[T pointer](absent reply, run func(c *call, v T) reply) runner {
+	return func(c *call) reply { return with(c, c.s.find(c.args[1]), absent, run) }
+}
+
+// changes is reads for a command that changes the value in its place.
+func changes[T pointer](absent reply, run func(c *call, v T) reply) runner {
+	return func(c *call) reply { return with(c, c.s.edit(c.args[1]), absent, run) }
+}
+
+func with[T pointer](c *call, e *entry, absent reply, run func(c *call, v T) reply) reply {
+	if e == nil {
+		return absent
+	}
+	v, fault := typed[T](e)
+	if fault != nil {
+		return *fault
+	}
+	return run(c, v)
+}
+
+// making is the value that a command is about to put something in: a new one under a key that does not exist.
+func making[T pointer](c *call, made func() T) (v T, fault *reply) {
+	e := c.s.edit(c.args[1])
+	if e == nil {
+		v = made()
+		c.s.put(c.args[1], v)
+		return v, nil
+	}
+	return typed[T](e)
+}
+
 // until sets the time of a key, in Unix milliseconds; 0 takes it away.
 func (s *Store) until(key string, e *entry, when int64) {
 	q, before := &s.keys.queue, e.place

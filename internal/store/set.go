@@ -22,13 +22,16 @@ func (v *members) rows() *table {
 
 func init() {
 	write("SADD", 3, 0, sadd)
-	write("SREM", 3, 0, srem)
-	write("SPOP", 2, 0, spop)
-	read("SCARD", 2, 2, scard)
+	write("SREM", 3, 0, changes(number(0), func(c *call, v *members) reply { return removeFrom(c, &v.table) }))
+	read("SCARD", 2, 2, reads(number(0), func(_ *call, v *members) reply { return number(int64(v.len())) }))
 	read("SINTER", 2, 0, sinter)
-	read("SISMEMBER", 3, 3, sismember)
-	read("SMISMEMBER", 3, 0, smismember)
-	read("SMEMBERS", 2, 2, smembers)
+	read("SISMEMBER", 3, 3, reads(number(0), func(c *call, v *members) reply {
+		_, there := v.get(c.args[2])
+		return yes(there)
+	}))
+	read("SMEMBERS", 2, 2, reads(list(nil), func(c *call, v *members) reply {
+		return c.rows(&v.table, true, false)
+	}))
 	read("SSCAN", 3, 0, func(c *call) reply {
 		v, fault := get[*members](c.s, c.args[1])
 		return scanTable(c, v.rows(), fault)
@@ -36,80 +39,13 @@ func init() {
 }
 
 func sadd(c *call) reply {
-	v, fault := change[*members](c.s, c.args[1])
+	v, fault := making(c, newMembers)
 	if fault != nil {
 		return *fault
-	}
-	if v == nil {
-		v = newMembers()
-		c.s.put(c.args[1], v)
 	}
 	n := v.set(c.args[2:], &c.s.buffer)
 	c.changed = n > 0
 	return number(int64(n))
-}
-
-func srem(c *call) reply {
-	v, fault := change[*members](c.s, c.args[1])
-	if fault != nil {
-		return *fault
-	}
-	return removeFrom(c, v.rows())
-}
-
-func scard(c *call) reply {
-	v, fault := get[*members](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return number(0)
-	default:
-		return number(int64(v.len()))
-	}
-}
-
-func smembers(c *call) reply {
-	v, fault := get[*members](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return list(nil)
-	}
-	items := c.items(v.len())
-	for name := range v.all {
-		items = append(items, text(name))
-	}
-	return list(items)
-}
-
-func sismember(c *call) reply {
-	v, fault := get[*members](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return number(0)
-	}
-	_, there := v.get(c.args[2])
-	return yes(there)
-}
-
-func smismember(c *call) reply {
-	v, fault := get[*members](c.s, c.args[1])
-	if fault != nil {
-		return *fault
-	}
-	items := c.items(len(c.args) - 2)
-	for _, name := range c.args[2:] {
-		there := false
-		if v != nil {
-			_, there = v.get(name)
-		}
-		items = append(items, yes(there))
-	}
-	return list(items)
 }
 
 // sinter walks the smallest set.
@@ -134,36 +70,4 @@ func sinter(c *call) reply {
 		}
 	}
 	return list(items)
-}
-
-// spop is SPOP key [count]. Its effect is an SREM.
-func spop(c *call) reply {
-	if len(c.args) > 3 {
-		return errSyntax
-	}
-	n := 1
-	if len(c.args) == 3 {
-		var fault *reply
-		if n, fault = count(c.args[2]); fault != nil {
-			return *fault
-		}
-	}
-	v, fault := change[*members](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil && len(c.args) == 2:
-		return null
-	case v == nil || n == 0:
-		return list(nil)
-	}
-	single := len(c.args) == 2
-	effect := []string{"SREM", c.args[1]}
-	v.pick(n, func(name, _ string) { effect = append(effect, name) })
-	c.args, c.effect = effect, effect
-	removeFrom(c, v.rows())
-	if single {
-		return text(effect[2])
-	}
-	return c.texts(effect[2:])
 }

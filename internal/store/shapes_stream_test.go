@@ -18,7 +18,6 @@ XADD stream id f value
 XADD stream id f value
 XADD stream id f value g value
 XADD stream id f value
-XADD stream NOMKSTREAM id f value
 XADD stream MAXLEN few id f value
 XADD stream MAXLEN = few id f value
 XADD stream MINID id id f value
@@ -36,8 +35,6 @@ XTRIM stream MAXLEN = few
 XTRIM stream word few
 XDEL stream id
 XDEL stream id id id
-XREAD STREAMS stream from
-XREAD COUNT few STREAMS stream stream from from
 DEL stream
 `), "\n")
 

@@ -43,7 +43,7 @@ func spoil(r *rand.Rand, args *[]string) {
 	case i == 0 && len(a) > 1:
 		a = a[:len(a)-1]
 	case i == 0 || r.Intn(4) == 0:
-		a = append(a, oneOf(r, "", "bad", "1", "NX", "GET", "REPLACE"))
+		a = append(a, oneOf(r, "", "bad", "1", "NX", "REPLACE"))
 	default:
 		a[i] = oneOf(r, "", "bad", "0", "-1", "+1", "01", "-0", " 1", "1.5", "1e3", "nan", "9223372036854775807",
 			"9223372036854775808", "-9223372036854775808", "-9223372036854775807", "NX", "COUNT", "\x00\r\n")
@@ -59,7 +59,6 @@ SET str number
 SET any value
 SET str value setting
 SET str value setting setting
-SET str value setting setting setting
 SET str value EX seconds
 SET str value PX milliseconds
 SET str value EXAT second
@@ -71,26 +70,15 @@ MSET sets
 STRLEN str
 INCR str
 INCRBY str number
-DECR str
-DECRBY str number
-SETNX str value
-GETDEL str
-APPEND str value
 DEL anys
 UNLINK any
 EXISTS anys
 TYPE any
 EXPIRE any seconds
-EXPIRE any seconds condition
-EXPIRE any seconds condition condition
 PEXPIRE any milliseconds
-EXPIREAT any second
-EXPIREAT any second condition
 PEXPIREAT any millisecond
-PEXPIREAT any millisecond condition
 TTL any
 PTTL any
-EXPIRETIME any
 PEXPIRETIME any
 PERSIST any
 RENAME any any
@@ -105,7 +93,6 @@ HSET hash pairs
 HSET hash pairs
 HSET hash pairs
 HSET hash pairs
-HMSET hash pairs
 HSETNX hash field value
 HGET hash field
 HMGET hash fields
@@ -126,31 +113,22 @@ HRANDFIELD hash number
 HRANDFIELD hash number WITHVALUES
 RPUSH list values
 RPUSH list values
-LPUSH list values
-LPOP list
-LPOP list number
-RPOP list
-RPOP list number
 LRANGE list index index
 LRANGE list 0 -1
 LTRIM list index index
 LSET list index value
 LREM list index value
 LLEN list
-LINDEX list index
 SADD set fields
 SADD set fields
 SADD set fields
 SREM set fields
 SMEMBERS set
 SISMEMBER set field
-SMISMEMBER set fields
 SCARD set
 SINTER setkeys
 SSCAN set 0
 SSCAN set 0 COUNT number MATCH pattern
-SPOP set
-SPOP set number
 FLUSHALL
 `), "\n")
 
@@ -211,9 +189,8 @@ var plainWords = map[string]func(r *rand.Rand) string{
 	"milliseconds": func(r *rand.Rand) string { return itoa(1000 * distant(r)) },
 	"second":       func(r *rand.Rand) string { return itoa(start + 300 + distant(r)) },
 	"millisecond":  func(r *rand.Rand) string { return itoa(1000 * (start + 300 + distant(r))) },
-	"condition":    func(r *rand.Rand) string { return oneOf(r, "NX", "XX", "GT", "LT", "gt", "lt") },
 	"setting": func(r *rand.Rand) string {
-		return oneOf(r, "NX", "XX", "GET", "KEEPTTL", "get", "EX", "PX", "1000")
+		return oneOf(r, "NX", "XX", "nx", "EX", "PX", "10000000")
 	},
 	"type": func(r *rand.Rand) string { return oneOf(r, "string", "hash", "list", "set", "HASH") },
 	"pattern": func(r *rand.Rand) string {

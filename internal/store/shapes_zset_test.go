@@ -22,9 +22,6 @@ ZADD key score member score member score member score member
 ZADD key score member score member score member score member score member score member score member score member
 ZADD key option score member score member
 ZADD key option option score member
-ZADD key option option option score member
-ZADD key INCR score member
-ZADD key option INCR score member
 ZADD key score member score
 ZADD lex 0 member 0 member 0 member 0 member
 ZINCRBY key score member
@@ -35,45 +32,22 @@ ZSCORE key member
 ZMSCORE key member member member
 ZCARD key
 ZCOUNT key limit limit
-ZLEXCOUNT lex bound bound
 ZRANGE key rank rank
 ZRANGE key rank rank WITHSCORES
-ZRANGE key rank rank REV WITHSCORES
-ZRANGE key limit limit BYSCORE
-ZRANGE key limit limit BYSCORE LIMIT rank rank WITHSCORES
-ZRANGE key limit limit REV BYSCORE LIMIT rank rank
-ZRANGE lex bound bound BYLEX
-ZRANGE lex bound bound BYLEX REV LIMIT rank rank
-ZRANGE key rank rank clause clause
-ZRANGE lex bound bound clause clause
-ZRANGE key limit limit clause clause
 ZREVRANGE key rank rank
 ZREVRANGE key rank rank clause
 ZRANGEBYSCORE key limit limit
 ZRANGEBYSCORE key limit limit clause LIMIT rank rank
-ZREVRANGEBYSCORE key limit limit WITHSCORES
-ZREVRANGEBYSCORE key limit limit LIMIT rank rank
 ZRANGEBYLEX lex bound bound
 ZRANGEBYLEX lex bound bound LIMIT rank rank
-ZREVRANGEBYLEX lex bound bound
-ZREVRANGEBYLEX lex bound bound LIMIT rank rank
 ZRANK key member
-ZREVRANK key member
 ZPOPMIN key
 ZPOPMIN key rank
-ZPOPMAX key
-ZPOPMAX key rank
-ZPOPMAX key rank rank
 ZREMRANGEBYSCORE key limit limit
 ZREMRANGEBYRANK key rank rank
-ZREMRANGEBYLEX lex bound bound
 ZUNIONSTORE zsum 1 key
 ZUNIONSTORE z1 1 key WEIGHTS weight
 ZUNIONSTORE zbig 1 zbig WEIGHTS weight
-ZUNIONSTORE zsum 2 key key
-ZUNIONSTORE zsum 2 key key AGGREGATE aggregate
-ZUNIONSTORE zsum 3 key key key WEIGHTS weight weight weight AGGREGATE aggregate
-ZUNIONSTORE zsum rank key key WEIGHTS weight weight
 ZADD key score
 ZCOUNT key limit
 `), "\n")
@@ -117,10 +91,9 @@ var zsetWords = map[string]func(r *rand.Rand) string{
 		}
 		return oneOf(r, "0", "-1", "1", "2", strconv.Itoa(r.Intn(200)-80), strconv.Itoa(r.Intn(14)-5))
 	},
-	"option":    func(r *rand.Rand) string { return oneOf(r, "NX", "XX", "GT", "LT", "CH", "nx", "Ch", "INCR") },
-	"aggregate": func(r *rand.Rand) string { return oneOf(r, "SUM", "MIN", "MAX", "min", "AVG") },
+	"option": func(r *rand.Rand) string { return oneOf(r, "NX", "XX", "nx") },
 	"clause": func(r *rand.Rand) string {
-		return oneOf(r, "WITHSCORES", "withscores", "REV", "BYLEX", "BYSCORE", "LIMIT")
+		return oneOf(r, "WITHSCORES", "withscores", "LIMIT")
 	},
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,20 +19,7 @@ func (id streamID) String() string {
 }
 
 func (id streamID) compare(other streamID) int {
-	if id.ms != other.ms {
-		return compareUint(id.ms, other.ms)
-	}
-	return compareUint(id.seq, other.seq)
-}
-
-func compareUint(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(id.ms, other.ms), cmp.Compare(id.seq, other.seq))
 }
 
 func (id streamID) next() streamID {
@@ -157,11 +145,10 @@ func (t *trimming) apply(v *stream) int {
 	return n
 }
 
-// trimmed reads MAXLEN | MINID [= | ~] threshold [LIMIT n] at the head of arguments.
+// trimmed reads MAXLEN | MINID [= | ~] threshold at the head of arguments.
 func trimmed(args []string) (t trimming, rest []string, fault *reply) {
 	what, rest := strings.ToUpper(args[0]), args[1:]
-	about := len(rest) > 0 && rest[0] == "~"
-	if about || len(rest) > 0 && rest[0] == "=" {
+	if len(rest) > 0 && (rest[0] == "~" || rest[0] == "=") {
 		rest = rest[1:]
 	}
 	if len(rest) == 0 {
@@ -180,29 +167,15 @@ func trimmed(args []string) (t trimming, rest []string, fault *reply) {
 	} else if t.least, fault = parseID(rest[0], 0); fault != nil {
 		return t, nil, fault
 	}
-	if rest = rest[1:]; len(rest) > 1 && strings.EqualFold(rest[0], "LIMIT") {
-		n, whole := integer(rest[1])
-		switch {
-		case !about:
-			return t, nil, &errLimit
-		case !whole:
-			return t, nil, &errNotInteger
-		case n < 0:
-			return t, nil, &errLimitBelow
-		}
-		rest = rest[2:]
-	}
-	return t, rest, nil
+	return t, rest[1:], nil
 }
 
 var (
-	errStreamID   = functions.Error("ERR Invalid stream ID specified as stream command argument")
-	errMaxLen     = functions.Error("ERR The MAXLEN argument must be >= 0.")
-	errLimit      = functions.Error("ERR syntax error, LIMIT cannot be used without the special ~ option")
-	errLimitBelow = functions.Error("ERR The LIMIT argument must be >= 0.")
-	errZeroID     = functions.Error("ERR The ID specified in XADD must be greater than 0-0")
-	errSmallID    = functions.Error("ERR The ID specified in XADD is equal or smaller than the target stream top item")
-	errFull       = functions.Error("ERR The stream has exhausted the last possible ID, unable to add more items")
+	errStreamID = functions.Error("ERR Invalid stream ID specified as stream command argument")
+	errMaxLen   = functions.Error("ERR The MAXLEN argument must be >= 0.")
+	errZeroID   = functions.Error("ERR The ID specified in XADD must be greater than 0-0")
+	errSmallID  = functions.Error("ERR The ID specified in XADD is equal or smaller than the target stream top item")
+	errFull     = functions.Error("ERR The stream has exhausted the last possible ID, unable to add more items")
 )
 
 // parseID reads "ms-seq", or "ms" with the given seq.
@@ -227,19 +200,11 @@ func init() {
 	write("XSETID", 3, 0, xsetid)
 }
 
-// xadd is XADD key [NOMKSTREAM] [trimming] id field value …. Its effect has the id.
+// xadd is XADD key [trimming] id field value …. Its effect has the id.
 func xadd(c *call) reply {
 	rest := c.args[2:]
-	create, trim := true, trimming{most: -1}
-	for len(rest) > 0 {
-		word := strings.ToUpper(rest[0])
-		if word == "NOMKSTREAM" {
-			create, rest = false, rest[1:]
-			continue
-		}
-		if word != "MAXLEN" && word != "MINID" {
-			break
-		}
+	trim := trimming{most: -1}
+	if word := strings.ToUpper(rest[0]); word == "MAXLEN" || word == "MINID" {
 		var fault *reply
 		if trim, rest, fault = trimmed(rest); fault != nil {
 			return *fault
@@ -257,8 +222,6 @@ func xadd(c *call) reply {
 	switch {
 	case fault != nil:
 		return *fault
-	case v == nil && !create:
-		return null
 	case v == nil:
 		v = &none
 	}

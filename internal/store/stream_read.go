@@ -8,21 +8,9 @@ import (
 )
 
 func init() {
-	read("XLEN", 2, 2, xlen)
+	read("XLEN", 2, 2, reads(number(0), func(_ *call, v *stream) reply { return number(int64(len(v.entries))) }))
 	read("XRANGE", 4, 6, func(c *call) reply { return xrange(c, c.args[2], c.args[3], false) })
 	read("XREVRANGE", 4, 6, func(c *call) reply { return xrange(c, c.args[3], c.args[2], true) })
-	read("XREAD", 4, 0, xread)
-}
-
-func xlen(c *call) reply {
-	v, fault := get[*stream](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return number(0)
-	}
-	return number(int64(len(v.entries)))
 }
 
 // bound reads an end of a range: an id, "(id", "-" or "+".
@@ -43,16 +31,19 @@ func bound(s string, end bool) (id streamID, fault *reply) {
 	}
 	switch {
 	case !end && id == lastStreamID:
-		r := functions.Error("ERR invalid start ID for the interval")
-		return id, &r
+		return id, &errStartID
 	case end && id == streamID{}:
-		r := functions.Error("ERR invalid end ID for the interval")
-		return id, &r
+		return id, &errEndID
 	case end:
 		return id.previous(), nil
 	}
 	return id.next(), nil
 }
+
+var (
+	errStartID = functions.Error("ERR invalid start ID for the interval")
+	errEndID   = functions.Error("ERR invalid end ID for the interval")
+)
 
 // xrange is XRANGE and XREVRANGE.
 func xrange(c *call, from, to string, back bool) reply {
@@ -121,61 +112,4 @@ func (e *streamEntry) reply() reply {
 		fields = append(fields, text(s))
 	}
 	return list([]reply{text(e.id.String()), list(fields)})
-}
-
-// xread is XREAD [COUNT n] STREAMS key … id …. It does not wait.
-func xread(c *call) reply {
-	count, rest := 0, c.args[1:]
-	for !strings.EqualFold(rest[0], "STREAMS") {
-		switch {
-		case len(rest) < 3:
-			return errSyntax
-		case strings.EqualFold(rest[0], "COUNT"):
-			n, whole := integer(rest[1])
-			if !whole {
-				return errNotInteger
-			}
-			count = int(max(n, 0))
-		case strings.EqualFold(rest[0], "BLOCK"):
-			return functions.Error("ERR the embedded server does not wait in XREAD")
-		default:
-			return errSyntax
-		}
-		rest = rest[2:]
-	}
-	if rest = rest[1:]; len(rest) == 0 || len(rest)%2 != 0 {
-		return functions.Error("ERR Unbalanced 'xread' list of streams: " +
-			"for each stream key an ID, '+', or '$' must be specified.")
-	}
-	var items []reply
-	for i, key := range rest[:len(rest)/2] {
-		v, fault := get[*stream](c.s, key)
-		if fault != nil {
-			return *fault
-		}
-		after := lastStreamID
-		if s := rest[len(rest)/2+i]; s != "$" {
-			if after, fault = parseID(s, 0); fault != nil {
-				return *fault
-			}
-		}
-		if v == nil || after == lastStreamID {
-			continue
-		}
-		found := v.between(after.next(), lastStreamID)
-		if count > 0 {
-			found = found[:min(count, len(found))]
-		}
-		entries := make([]reply, len(found))
-		for i := range found {
-			entries[i] = found[i].reply()
-		}
-		if len(entries) > 0 {
-			items = append(items, list([]reply{text(key), list(entries)}))
-		}
-	}
-	if items == nil {
-		return null
-	}
-	return list(items)
 }

@@ -19,29 +19,14 @@ func (v *str) dump(key string, emit func(args ...string)) { emit("SET", key, v.t
 func init() {
 	read("GET", 2, 2, getCommand)
 	read("MGET", 2, 0, mget)
-	read("STRLEN", 2, 2, strlen)
+	read("STRLEN", 2, 2, reads(number(0), func(c *call, v *str) reply { return number(int64(len(v.text))) }))
 	write("SET", 3, 0, set)
-	write("SETNX", 3, 3, setnx)
-	write("GETDEL", 2, 2, getdel)
-	write("APPEND", 3, 3, appendCommand)
 	write("MSET", 3, 0, mset)
-	write("INCR", 2, 2, func(c *call) reply { return incr(c, "1", 1) })
-	write("INCRBY", 3, 3, func(c *call) reply { return incr(c, c.args[2], 1) })
-	write("DECR", 2, 2, func(c *call) reply { return incr(c, "1", -1) })
-	write("DECRBY", 3, 3, func(c *call) reply { return incr(c, c.args[2], -1) })
+	write("INCR", 2, 2, func(c *call) reply { return incr(c, "1") })
+	write("INCRBY", 3, 3, func(c *call) reply { return incr(c, c.args[2]) })
 }
 
-func getCommand(c *call) reply {
-	v, fault := get[*str](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return null
-	default:
-		return text(v.text)
-	}
-}
+var getCommand = reads(null, func(_ *call, v *str) reply { return text(v.text) })
 
 func mget(c *call) reply {
 	items := c.items(len(c.args) - 1)
@@ -55,49 +40,6 @@ func mget(c *call) reply {
 	return list(items)
 }
 
-func strlen(c *call) reply {
-	v, fault := get[*str](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case v == nil:
-		return number(0)
-	default:
-		return number(int64(len(v.text)))
-	}
-}
-
-func setnx(c *call) reply {
-	if c.s.find(c.args[1]) != nil {
-		return number(0)
-	}
-	c.s.put(c.args[1], newStr(c.args[2]))
-	c.changed = true
-	return number(1)
-}
-
-func getdel(c *call) reply {
-	answer := getCommand(c)
-	if answer.Kind == functions.KindBulk {
-		c.changed = c.s.drop(c.args[1])
-	}
-	return answer
-}
-
-func appendCommand(c *call) reply {
-	v, fault := change[*str](c.s, c.args[1])
-	if fault != nil {
-		return *fault
-	}
-	if c.changed = true; v == nil {
-		v = newStr(c.args[2])
-		c.s.put(c.args[1], v)
-	} else {
-		v.text += c.args[2]
-	}
-	return number(int64(len(v.text)))
-}
-
 func mset(c *call) reply {
 	if len(c.args)%2 == 0 {
 		return arity(c)
@@ -109,14 +51,11 @@ func mset(c *call) reply {
 	return ok
 }
 
-// incr adds to a whole number, which a missing key has as 0. sign is 1 or -1.
-func incr(c *call, by string, sign int64) reply {
+// incr adds to a whole number, which a missing key has as 0.
+func incr(c *call, by string) reply {
 	add, whole := integer(by)
 	if !whole {
 		return errNotInteger
-	}
-	if sign < 0 && add == math.MinInt64 {
-		return functions.Error("ERR decrement would overflow")
 	}
 	v, fault := change[*str](c.s, c.args[1])
 	if fault != nil {
@@ -128,9 +67,9 @@ func incr(c *call, by string, sign int64) reply {
 			return errNotInteger
 		}
 	}
-	sum, fits := plus(n, add*sign)
+	sum, fits := plus(n, add)
 	if !fits {
-		return functions.Error("ERR increment or decrement would overflow")
+		return errOverflow
 	}
 	if c.changed = true; v != nil {
 		v.text = itoa(sum)
@@ -140,82 +79,52 @@ func incr(c *call, by string, sign int64) reply {
 	return number(sum)
 }
 
+var errOverflow = functions.Error("ERR increment or decrement would overflow")
+
 // plus adds, and reports whether the sum fits.
 func plus(a, b int64) (sum int64, fits bool) {
 	sum = a + b
 	return sum, (sum >= a) == (b >= 0)
 }
 
-// setting is what SET is told beside key and value.
-type setting struct {
-	absent, present, old, keep bool
-	unit, at                   string // EX, PX, EXAT or PXAT, and its argument; "": no time
-}
-
-// settings reads [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL].
-func settings(args []string) (q setting, fault *reply) {
-	for ; len(args) > 0; args = args[1:] {
+// set is SET key value [NX | XX] [EX s | PX ms | EXAT s | PXAT ms]. Its effect has the time as PXAT.
+func set(c *call) reply {
+	absent, present, unit, at := false, false, "", ""
+	for args := c.args[3:]; len(args) > 0; args = args[1:] {
 		word := strings.ToUpper(args[0])
 		switch {
-		case word == "NX" && !q.present:
-			q.absent = true
-		case word == "XX" && !q.absent:
-			q.present = true
-		case word == "GET":
-			q.old = true
-		case word == "KEEPTTL" && q.unit == "":
-			q.keep = true
+		case word == "NX" && !present:
+			absent = true
+		case word == "XX" && !absent:
+			present = true
 		case (word == "EX" || word == "PX" || word == "EXAT" || word == "PXAT") &&
-			!q.keep && (q.unit == "" || q.unit == word) && len(args) > 1:
-			q.unit, q.at = word, args[1]
+			(unit == "" || unit == word) && len(args) > 1:
+			unit, at = word, args[1]
 			args = args[1:]
 		default:
-			return q, &errSyntax
+			return errSyntax
 		}
 	}
-	return q, nil
-}
-
-// set is SET key value with [settings]. Its effect has the time as PXAT.
-func set(c *call) reply {
-	key := c.args[1]
-	q, fault := settings(c.args[3:])
-	if fault != nil {
-		return *fault
-	}
 	when := int64(0)
-	if q.unit != "" {
-		n, whole := integer(q.at)
+	if unit != "" {
+		n, whole := integer(at)
 		if !whole {
 			return errNotInteger
 		}
 		fits := false
-		if when, fits = c.s.moment(n, q.unit); !fits || n <= 0 {
+		if when, fits = c.s.moment(n, unit); !fits || n <= 0 {
 			return functions.Error("ERR invalid expire time in 'set' command")
 		}
 	}
-	answer := ok
-	if q.old {
-		if answer = getCommand(c); answer.Kind == functions.KindError {
-			return answer
-		}
-	}
-	e := c.s.find(key)
-	if q.absent && e != nil || q.present && e == nil {
-		if q.old {
-			return answer
-		}
+	key := c.args[1]
+	if there := c.s.find(key) != nil; absent && there || present && !there {
 		return null
 	}
-	if q.keep && e != nil {
-		when = e.expires
-	}
-	e = c.s.put(key, newStr(c.args[2]))
-	c.s.until(key, e, when)
+	c.s.until(key, c.s.put(key, newStr(c.args[2])), when)
 	if c.changed = true; when != 0 {
 		c.effect = []string{"SET", key, c.args[2], "PXAT", itoa(when)}
 	}
-	return answer
+	return ok
 }
 
 // moment turns a time into Unix milliseconds. unit is EX (seconds from now), PX (milliseconds from now), EXAT or

@@ -237,27 +237,22 @@ func (t *table) at(i int) (name, text string) {
 	}
 }
 
-// pick chooses count rows by chance: others each time, at most all, or, if count is negative, any of them each time.
+// pick chooses up to count rows by chance.
 func (t *table) pick(count int, yield func(name, text string)) {
 	n := t.len()
-	switch {
-	case count < 0:
-		for ; count < 0; count++ {
-			yield(t.at(rand.IntN(n)))
-		}
-	case count >= n:
+	if count >= n {
 		for name, text := range t.all {
 			yield(name, text)
 		}
-	default: // Floyd's way to choose without repeating, then in the order chosen
-		chosen := make(map[int]bool, count)
-		for i := n - count; i < n; i++ {
-			at := rand.IntN(i + 1)
-			if chosen[at] {
-				at = i
-			}
-			chosen[at] = true
-			yield(t.at(at))
+		return
+	}
+	chosen := make(map[int]bool, count) // Floyd's way to choose without repeating
+	for i := n - count; i < n; i++ {
+		at := rand.IntN(i + 1)
+		if chosen[at] {
+			at = i
 		}
+		chosen[at] = true
+		yield(t.at(at))
 	}
 }

@@ -3,7 +3,7 @@ package store
 import "github.com/tidwall/btree"
 
 // places finds the items of a large sorted set. An item is under the digest of its member, or, if that place is
-// taken, under the next number that is free. So a search compares numbers, and a number is a cursor.
+// taken, under the next number that is free. So a search compares numbers.
 type places struct {
 	home func(member string) uint64
 	all  *btree.Map[uint64, item]
@@ -37,32 +37,4 @@ func (m *places) remove(member string) {
 		}
 		m.set(next)
 	}
-}
-
-// page passes items on from a cursor, and returns the next one, 0 at the end. A page ends only where a place is free,
-// so that no member can move to a place before its page.
-func (m *places) page(cursor uint64, count int, yield func(item)) (next uint64) {
-	last := uint64(0)
-	m.all.Ascend(cursor, func(at uint64, it item) bool {
-		if count <= 0 && at != last+1 {
-			next = at
-			return false
-		}
-		count--
-		last = at
-		yield(it)
-		return true
-	})
-	return next
-}
-
-// page is the page of a set. A small one is one page.
-func (z *zset) page(cursor uint64, count int, yield func(item)) (next uint64) {
-	if z.places != nil {
-		return z.places.page(cursor, count, yield)
-	}
-	for _, it := range z.small {
-		yield(it)
-	}
-	return 0
 }

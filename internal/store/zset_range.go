@@ -17,20 +17,14 @@ const (
 )
 
 func init() {
-	read("ZRANGE", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{free: true}) })
-	read("ZREVRANGE", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{reverse: true}) })
-	read("ZRANGEBYSCORE", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{by: byScore}) })
-	read("ZREVRANGEBYSCORE", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{by: byScore, reverse: true}) })
-	read("ZRANGEBYLEX", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{by: byLex}) })
-	read("ZREVRANGEBYLEX", 4, 0, func(c *call) reply { return zrange(c, rangeQuery{by: byLex, reverse: true}) })
-	read("ZCOUNT", 4, 4, func(c *call) reply { return zcount(c, byScore) })
-	read("ZLEXCOUNT", 4, 4, func(c *call) reply { return zcount(c, byLex) })
-	read("ZRANK", 3, 3, func(c *call) reply { return zrank(c, false) })
-	read("ZREVRANK", 3, 3, func(c *call) reply { return zrank(c, true) })
-	read("ZSCAN", 3, 0, zscan)
+	for name, q := range map[string]rangeQuery{"ZRANGE": {}, "ZREVRANGE": {reverse: true},
+		"ZRANGEBYSCORE": {by: byScore}, "ZRANGEBYLEX": {by: byLex}} {
+		read(name, 4, 0, func(c *call) reply { return zrange(c, q) })
+	}
+	read("ZCOUNT", 4, 4, zcount)
+	read("ZRANK", 3, 3, reads(null, zrank))
 	write("ZREMRANGEBYRANK", 4, 4, func(c *call) reply { return zremrange(c, byRank) })
 	write("ZREMRANGEBYSCORE", 4, 4, func(c *call) reply { return zremrange(c, byScore) })
-	write("ZREMRANGEBYLEX", 4, 4, func(c *call) reply { return zremrange(c, byLex) })
 }
 
 // ends are the two ends of a range as they were given.
@@ -152,33 +146,25 @@ func fromEnd(rank, n int64) int64 {
 type rangeQuery struct {
 	by      by
 	reverse bool
-	free    bool // the options decide about by and reverse
 	scores  bool
 	offset  int64
 	most    int64
 }
 
-// read reads the options.
+// read reads [WITHSCORES] [LIMIT offset count].
 func (q *rangeQuery) read(args []string) *reply {
 	q.most = -1
-	direction := q.free
 	for len(args) > 0 {
 		switch option := strings.ToUpper(args[0]); {
-		case option == "WITHSCORES":
+		case option == "WITHSCORES" && q.by != byLex:
 			q.scores = true
-		case option == "LIMIT" && len(args) > 2:
+		case option == "LIMIT" && len(args) > 2 && q.by != byRank:
 			var fine, alike bool
 			q.offset, fine = integer(args[1])
 			if q.most, alike = integer(args[2]); !fine || !alike {
 				return &errNotInteger
 			}
 			args = args[2:]
-		case option == "REV" && direction:
-			q.reverse, direction = true, false
-		case option == "BYSCORE" && q.free:
-			q.by, q.free = byScore, false
-		case option == "BYLEX" && q.free:
-			q.by, q.free = byLex, false
 		default:
 			return &errSyntax
 		}
@@ -187,30 +173,12 @@ func (q *rangeQuery) read(args []string) *reply {
 	return nil
 }
 
-func (q *rangeQuery) fault() string {
-	switch {
-	case q.most != -1 && q.by == byRank:
-		return "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
-	case q.scores && q.by == byLex:
-		return "ERR syntax error, WITHSCORES not supported in combination with BYLEX"
-	default:
-		return ""
-	}
-}
-
-// zrange is ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES], and its older forms.
+// zrange is ZRANGE and its kin: key start stop [LIMIT offset count] [WITHSCORES].
 func zrange(c *call, q rangeQuery) reply {
 	if fault := q.read(c.args[4:]); fault != nil {
 		return *fault
 	}
-	if text := q.fault(); text != "" {
-		return functions.Error(text)
-	}
-	low, high := c.args[2], c.args[3]
-	if q.reverse && q.by != byRank {
-		low, high = high, low
-	}
-	e, fault := readEnds(q.by, low, high)
+	e, fault := readEnds(q.by, c.args[2], c.args[3])
 	if fault != nil {
 		return *fault
 	}
@@ -232,8 +200,8 @@ func zrange(c *call, q rangeQuery) reply {
 	return list(items)
 }
 
-func zcount(c *call, kind by) reply {
-	e, fault := readEnds(kind, c.args[2], c.args[3])
+func zcount(c *call) reply {
+	e, fault := readEnds(byScore, c.args[2], c.args[3])
 	if fault != nil {
 		return *fault
 	}
@@ -261,44 +229,10 @@ func zremrange(c *call, kind by) reply {
 	return removed(c, z, len(all))
 }
 
-func zrank(c *call, reverse bool) reply {
-	z, fault := get[*zset](c.s, c.args[1])
-	switch {
-	case fault != nil:
-		return *fault
-	case z == nil:
-		return null
-	}
+func zrank(c *call, z *zset) reply {
 	score, there := z.score(c.args[2])
 	if !there {
 		return null
 	}
-	rank := z.rank(edge{item: item{score, c.args[2]}})
-	if reverse {
-		rank = z.len() - 1 - rank
-	}
-	return number(int64(rank))
-}
-
-func zscan(c *call) reply {
-	q, bad := newScan(c.args[2])
-	z, fault := get[*zset](c.s, c.args[1])
-	switch {
-	case bad != nil:
-		return *bad
-	case fault != nil:
-		return *fault
-	case z == nil:
-		return page(0, nil)
-	}
-	if bad = q.options(c.args[3:], false); bad != nil {
-		return *bad
-	}
-	items := c.items(0)
-	next := z.page(q.cursor, q.count, func(it item) {
-		if q.takes(it.member) {
-			items = append(items, text(it.member), text(formatScore(it.score)))
-		}
-	})
-	return page(next, items)
+	return number(int64(z.rank(edge{item: item{score, c.args[2]}})))
 }
