@@ -26,8 +26,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return d.DialContext(ctx, "unix", path)
+// dial takes the path of a socket, or host:port.
+func dial(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	if strings.HasPrefix(address, "/") {
+		return d.DialContext(ctx, "unix", address)
+	}
+	return d.DialContext(ctx, "tcp", address)
 }
 
 // fates is what the producer knows of each job.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -132,6 +133,7 @@ func (f *fleet) look() {
 	if f.engine, err = engine.Open(f.ctx, engine.Config{URL: f.url, Partitions: f.partitions}); err != nil {
 		f.t.Fatal(err)
 	}
+	f.partitions = f.engine.Partitions() // the process of a folder may have booted it before
 	f.t.Cleanup(f.engine.Close)
 }
 
@@ -139,7 +141,7 @@ func (f *fleet) look() {
 func rawClient(t testing.TB, url string) rueidis.Client {
 	t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{url[len("unix://"):]}, DialCtxFn: dialUnix, ForceSingleClient: true, DisableCache: true,
+		InitAddress: []string{url[strings.Index(url, "://")+3:]}, DialCtxFn: dial, ForceSingleClient: true, DisableCache: true,
 	})
 	must.No(t, err)
 	t.Cleanup(c.Close)

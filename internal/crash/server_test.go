@@ -4,8 +4,10 @@ package crash_test
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,7 +24,14 @@ import (
 func TestServerKilledWithEveryWriteOnDisk(t *testing.T) {
 	jobs := number(t, "FLOWFABRIC_CRASH_SERVER_EXECUTIONS", 3_000, 50_000)
 	kills := number(t, "FLOWFABRIC_CRASH_SERVER_KILLS", 4, 50)
-	server := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
+	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerFolder} {
+		t.Run(string(kind), func(t *testing.T) {
+			keepsEverything(t, testserver.Start(t, kind, testserver.AOF()), jobs, kills)
+		})
+	}
+}
+
+func keepsEverything(t *testing.T, server *testserver.Server, jobs, kills int) {
 	f := besiege(t, server, jobs, kills, nil)
 
 	fates, existing := f.fates(jobs), f.cores(jobs)
@@ -53,16 +62,30 @@ func TestServerKilledWithEveryWriteOnDisk(t *testing.T) {
 func TestServerLosesItsLastSecond(t *testing.T) {
 	jobs := number(t, "FLOWFABRIC_CRASH_SERVER_EXECUTIONS", 3_000, 50_000)
 	kills := number(t, "FLOWFABRIC_CRASH_SERVER_KILLS", 4, 50)
-	server := testserver.Start(t, testserver.ServerRedis,
-		testserver.Args("--appendonly", "yes", "--appendfsync", "everysec",
-			"--auto-aof-rewrite-percentage", "0"))
+	redis := []testserver.Option{testserver.Args("--appendonly", "yes", "--appendfsync", "everysec",
+		"--auto-aof-rewrite-percentage", "0")}
+	t.Run("redis-server", func(t *testing.T) {
+		losesItsEnd(t, testserver.Start(t, testserver.ServerRedis, redis...), jobs, kills, wholeTransactions)
+	})
+	t.Run("flowfabric", func(t *testing.T) {
+		losesItsEnd(t, testserver.Start(t, testserver.ServerFolder), jobs, kills, func(log []byte) int64 {
+			return int64(len(log)) // it cuts off a torn end by itself
+		})
+	})
+}
+
+// losesItsEnd cuts off some of the log at each kill. whole is how much of what it would leave the server can read.
+func losesItsEnd(
+	t *testing.T, server *testserver.Server, jobs, kills int, whole func(log []byte) int64,
+) {
 	var cut int64
 	f := besiege(t, server, jobs, kills, func(f *fleet, before int64) {
 		path := logOf(t, server)
 		log, err := os.ReadFile(path)
 		must.No(t, err)
 		size := int64(len(log))
-		keep := before + wholeTransactions(log[before:before+f.random.Int64N(max(1, size-before))])
+		before = min(before, size) // the log may have been rewritten meanwhile
+		keep := before + whole(log[before:before+f.random.Int64N(max(1, size-before))])
 		must.No(t, os.Truncate(path, keep))
 		cut += size - keep
 	})
@@ -196,10 +219,13 @@ func logOf(t *testing.T, server *testserver.Server) string {
 	t.Helper()
 	dir := filepath.Dir(strings.TrimPrefix(server.URL(), "unix://"))
 	found, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
-	if err != nil || len(found) != 1 {
+	if strings.HasPrefix(server.URL(), "redis://") {
+		found, err = filepath.Glob(filepath.Join(server.Folder(), "log-*.resp"))
+	}
+	if err != nil || len(found) == 0 {
 		t.Fatalf("log files: %v (%v)", found, err)
 	}
-	return found[0]
+	return slices.MaxFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 }
 
 func sizeOf(t *testing.T, path string) int64 {

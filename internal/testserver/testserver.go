@@ -40,6 +40,8 @@ type Kind string
 const (
 	ServerRedis  Kind = "redis-server"
 	ServerValkey Kind = "valkey-server"
+	// ServerFolder is our own store in a folder: flowfabric serve --data, which [Start] builds. It listens on TCP.
+	ServerFolder Kind = "flowfabric"
 )
 
 // install says how to get a server.
@@ -94,6 +96,7 @@ type Server struct {
 	watch   string // of a Sentinel, what its configuration says of the primary; "" for a server of data
 	aof     bool
 	tcp     bool
+	folder  bool
 	args    []string
 
 	process *os.Process
@@ -105,15 +108,22 @@ type Server struct {
 // Start starts a server, waits until it answers PING, and stops it when the test ends.
 func Start(t testing.TB, kind Kind, opts ...Option) *Server {
 	t.Helper()
-	program, err := exec.LookPath(string(kind))
-	if err != nil {
-		missing(t, kind)
-	}
 	// Not t.TempDir: the path of a unix socket must stay below about 100 bytes.
 	dir, err := os.MkdirTemp("", "ff")
 	must.No(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &Server{t: t, program: program, dir: dir, network: "unix", address: filepath.Join(dir, "s.sock")}
+	s := &Server{t: t, dir: dir, network: "unix", address: filepath.Join(dir, "s.sock"), folder: kind == ServerFolder}
+	if s.folder {
+		opts = append(opts, TCP())
+		s.program = filepath.Join(dir, string(kind))
+		out, err := exec.Command("go", "build", "-o", s.program,
+			"github.com/flowfabric/flowfabric-go/cmd/flowfabric").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	} else if s.program, err = exec.LookPath(string(kind)); err != nil {
+		missing(t, kind)
+	}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -154,6 +164,9 @@ func (s *Server) URL() string {
 
 // Address is the server's host:port, or the path of its unix socket.
 func (s *Server) Address() string { return s.address }
+
+// Folder is where a [ServerFolder] keeps its data.
+func (s *Server) Folder() string { return filepath.Join(s.dir, "data") }
 
 // Kill ends the server at once (SIGKILL) and waits until it is gone: what a crash looks like. Killing a server
 // that does not run does nothing.
@@ -207,6 +220,14 @@ func (s *Server) start() error {
 func (s *Server) arguments() []string {
 	if s.watch != "" {
 		return []string{filepath.Join(s.dir, sentinelFile), "--sentinel"}
+	}
+	if s.folder {
+		args := []string{"serve", "--addr", "127.0.0.1:0", "--no-maintenance", "--data", s.Folder(),
+			"--store-addr", s.address}
+		if s.aof {
+			args = append(args, "--fsync", "always")
+		}
+		return append(args, s.args...)
 	}
 	args := []string{"--dir", s.dir, "--daemonize", "no", "--save", "", "--port", "0", "--unixsocket", s.address}
 	if s.network == "tcp" {
