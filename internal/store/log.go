@@ -43,7 +43,7 @@ type log struct {
 		sync.Mutex
 		text []byte
 		end  int64  // the position behind text. Positions count bytes since the store was opened
-		sum  uint32 // checksum of the last record for the current file; 0: it has none
+		sum  uint32 // checksum of the last record in text
 	}
 	safe atomic.Int64 // everything before it is as safe as promised
 
@@ -52,6 +52,7 @@ type log struct {
 		*os.File
 		number  int
 		size    int64
+		sum     uint32 // checksum of the last record that is for it; 0: it has none
 		unsaid  []byte // has left the queue and is not in the file
 		spare   []byte // the queue's next buffer
 		written int64  // position
@@ -140,17 +141,19 @@ func (l *log) flush() error {
 }
 
 // take empties the queue.
-func (l *log) take() (sum uint32) {
+func (l *log) take() {
 	q := &l.queue
 	q.Lock()
 	defer q.Unlock()
+	if len(q.text) > 0 {
+		l.file.sum = q.sum
+	}
 	if len(l.file.unsaid) > 0 {
 		l.file.unsaid = append(l.file.unsaid, q.text...)
 		q.text = q.text[:0]
 	} else {
 		l.file.unsaid, q.text, l.file.spare = q.text, l.file.spare[:0], nil
 	}
-	return q.sum
 }
 
 // write writes what has left the queue. What a full disk has not taken stays for the next time.

@@ -75,8 +75,8 @@ func (s *Store) recover(f *files) error {
 	if last.salt == "" {
 		return s.beginFolder()
 	}
-	l.salt, l.queue.sum = last.salt, last.sum
-	l.file.number, l.file.size, l.file.since, l.file.most = last.number, last.size, last.logs, dueAfter(last.base)
+	l.salt, l.file.number, l.file.size, l.file.sum = last.salt, last.number, last.size, last.sum
+	l.file.since, l.file.most = last.logs, dueAfter(last.base)
 	return s.goOn(f.path(logged, last.number))
 }
 

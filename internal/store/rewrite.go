@@ -60,6 +60,10 @@ func (s *Store) Rewrite() error {
 	} else {
 		l.file.most = l.file.since * 3 / 2 // not again at once
 	}
+	select {
+	case <-l.grown: // it was due all the while
+	default:
+	}
 	l.file.Unlock()
 	if err != nil {
 		s.mu.Lock()
@@ -94,14 +98,14 @@ func (s *Store) turn() (head header, err error) {
 	s.mu.Lock()
 	l.rewrites++
 	s.snapshot = &snapshot{id: l.rewrites}
-	sum := l.take()
+	l.take()
 	s.mu.Unlock()
 	if err = l.write(); err == nil && f.synced < f.written {
 		if err = syncFile(f.File); err != nil {
 			err = l.refuse(err, true)
 		}
 	}
-	next := header{kind: logged, number: f.number + 1, salt: l.salt, before: ended(f.size, sum)}
+	next := header{kind: logged, number: f.number + 1, salt: l.salt, before: ended(f.size, f.sum)}
 	if err == nil {
 		f.synced = f.written
 		err = l.begin(next)
@@ -135,7 +139,7 @@ func (l *log) begin(head header) error {
 		return l.refuse(err, true)
 	}
 	old := f.File
-	f.File, f.number, f.size = file, head.number, int64(len(head.String()))
+	f.File, f.number, f.size, f.sum = file, head.number, int64(len(head.String())), 0
 	f.since += f.size
 	return old.Close()
 }

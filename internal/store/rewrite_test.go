@@ -75,10 +75,67 @@ func TestRewritesBesideCalls(t *testing.T) {
 	}
 }
 
+// rewritesAfter lowers how many bytes begin a rewrite, for the stores that the test opens.
+func rewritesAfter(t *testing.T, least int64) {
+	before := rewriteLeast
+	rewriteLeast = least
+	t.Cleanup(func() { rewriteLeast = before }) // the stores are closed before
+}
+
+// A log that is empty when the next one begins is still the one that the next one continues.
+func TestARewriteBehindAnEmptyLog(t *testing.T) {
+	for _, again := range []bool{false, true} { // the first log in use is new, or read
+		folder := t.TempDir()
+		s, _ := opened(t, folder, false)
+		do(t, s, "SET a 1")
+		must.No(t, s.Rewrite())
+		if again {
+			must.No(t, s.Close())
+			s, _ = opened(t, folder, false)
+		}
+		for range 2 { // rewrites that do not end
+			_, err := s.turn()
+			must.No(t, err)
+		}
+		s.snapshot = nil
+		want := held(s)
+		must.No(t, s.Close())
+		s, _ = opened(t, folder, false)
+		same(t, "opened again", held(s), want)
+		must.No(t, s.Close())
+	}
+}
+
+// Calls beside a rewrite do not begin one more behind it.
+func TestARewriteIsNotRepeated(t *testing.T) {
+	rewritesAfter(t, 16<<10)
+	var s *Store
+	due := make(chan int, 1)
+	fill := func() {
+		for i := range 100 {
+			do(t, s, fmt.Sprint("SET k", i%20, " ", strings.Repeat("x", 200)))
+		}
+	}
+	watchSteps(t, func(what, path string) error {
+		switch {
+		case what == "create" && filepath.Base(path) == "base-1.tmp":
+			fill()
+		case what == "remove" && filepath.Base(path) == "log-0.resp":
+			due <- len(s.log.grown)
+		}
+		return nil
+	})
+	s, _ = opened(t, t.TempDir(), false)
+	fill()
+	if n := <-due; n != 0 {
+		t.Error("the next rewrite is due already")
+	}
+	must.No(t, s.Close())
+}
+
 // A log rewrites itself when it has grown.
 func TestALogRewritesItself(t *testing.T) {
-	defer func(before int64) { rewriteLeast = before }(rewriteLeast)
-	rewriteLeast = 16 << 10
+	rewritesAfter(t, 16<<10)
 	folder := t.TempDir()
 	s, _ := opened(t, folder, false)
 	for i := 0; ; i++ {
