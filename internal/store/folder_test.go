@@ -88,6 +88,27 @@ func TestAFolderKeepsWhatCallsChanged(t *testing.T) {
 	}
 }
 
+// What is at the limits of a command can be read back from a log and from a base.
+func TestAFolderKeepsWhatIsLarge(t *testing.T) {
+	folder := t.TempDir()
+	s, _ := opened(t, folder, false)
+	do(t, s, "XADD stream 1-1 a b", "XSETID stream 5 ENTRIESADDED 9223372036854775807", "XADD stream * a b")
+	s.Lock() // a function may give a command more arguments than a client
+	s.Do(append([]string{"SADD", "set"}, make([]string, mostArguments)...))
+	must.No(t, s.Wait(s.Unlock()))
+	want := held(s)
+	for range 2 {
+		must.No(t, s.Close())
+		var logs *bytes.Buffer
+		s, logs = opened(t, folder, false)
+		if same(t, "opened again", held(s), want); logs.Len() > 0 {
+			t.Error(logs)
+		}
+		must.No(t, s.Rewrite())
+	}
+	must.No(t, s.Close())
+}
+
 func TestASecondProcessIsToldWhoHasTheFolder(t *testing.T) {
 	folder := t.TempDir()
 	s, _ := opened(t, folder, false)

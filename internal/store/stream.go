@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (v *stream) append(id streamID, fields []string) {
 	}
 	v.entries = append(v.entries, streamEntry{id, packed(text)})
 	v.last = id
-	v.added++
+	v.added = min(v.added+1, math.MaxInt64) // XSETID takes no more
 }
 
 // cut removes the first n entries.
