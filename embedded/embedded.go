@@ -107,6 +107,7 @@ type Server struct {
 
 	pinned           atomic.Pointer[time.Time] // the time that a test has set
 	lastID, commands atomic.Int64
+	calls            atomic.Int64 // of FCALL
 
 	mu       sync.Mutex
 	closed   bool

@@ -64,6 +64,9 @@ func keysOf(args []string) (keys, rest []string, fault string) {
 
 // fcall is FCALL and FCALL_RO.
 func fcall(c *session, args []string, readonly bool) {
+	if !readonly {
+		c.srv.calls.Add(1)
+	}
 	lua := c.srv.host.lua
 	if !lua.Known(args[1]) {
 		c.fail("ERR Function not found")

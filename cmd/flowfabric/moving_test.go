@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -201,31 +202,54 @@ func same(t *testing.T, a, b map[string][]string) {
 
 // A folder is imported as a whole or not at all: a process that goes on writing makes it fail, and nothing is left.
 func TestImportWantsQuiet(t *testing.T) {
-	to := testserver.Start(t, testserver.ServerRedis)
-	cfg := engine.Config{URL: to.URL()}
-	server, err := engine.Dial(t.Context(), cfg)
+	t.Run("redis", func(t *testing.T) {
+		to := testserver.Start(t, testserver.ServerRedis)
+		wantQuiet(t, to.URL(), func() {
+			pipe(t, to.Address(), store.AppendCommand(nil, "XGROUP", "CREATE", "ff:stream", "g", "0", "MKSTREAM"))
+		})
+	})
+	t.Run("folder", func(t *testing.T) { wantQuiet(t, serveFolder(t, t.TempDir()).URL(), func() {}) })
+}
+
+// wantQuiet calls more before the import that succeeds.
+func wantQuiet(t *testing.T, url string, more func()) {
+	server, err := engine.Dial(t.Context(), engine.Config{URL: url})
 	must.No(t, err)
 	defer server.Close()
 	parent := t.TempDir()
-	var out output
-	ask := func(args ...string) int {
-		return run(t.Context(), append(args, "--url", to.URL()), strings.NewReader(""), &out, &out)
-	}
-	if code := ask("import", filepath.Join(parent, "data")); code != exitUsage ||
-		!strings.Contains(out.String(), "no data of FlowFabric") {
-		t.Errorf("an empty server: %d %s", code, out.String())
+	ask := func(args ...string) (int, string) { return command(t, append(args, "--url", url)...) }
+	if code, text := ask("import", filepath.Join(parent, "data")); code != exitUsage ||
+		!strings.Contains(text, "no data of FlowFabric") {
+		t.Errorf("an empty server: %d %s", code, text)
 	}
 	before, err := writes(t.Context(), []*engine.Probe{server})
 	must.No(t, err)
-	if code := ask("submit", "report"); code != exitOK {
-		t.Fatal(out.String())
+	if code, text := ask("submit", "report"); code != exitOK {
+		t.Fatal(text)
 	}
 	if after, err := writes(t.Context(), []*engine.Probe{server}); err != nil || after <= before {
 		t.Errorf("%d calls that write before a submit, %d after it, %v", before, after, err)
 	}
-	pipe(t, to.Address(), store.AppendCommand(nil, "XGROUP", "CREATE", "ff:stream", "g", "0", "MKSTREAM"))
-	if code := ask("import", filepath.Join(parent, "data")); code != exitOK {
-		t.Errorf("%d %s", code, out.String())
+	ctx, still := context.WithCancel(t.Context())
+	var writer conc.WaitGroup
+	writer.Go(func() {
+		for ctx.Err() == nil {
+			_ = server.Ask(ctx, "FCALL", "nothing", "0").Error() // it counts, although there is no such function
+		}
+	})
+	code, text := exitOK, ""
+	for n := 0; n < 100 && code == exitOK; n++ { // one that is very fast may be alone
+		code, text = ask("import", filepath.Join(parent, strconv.Itoa(n), "data"))
+	}
+	if still(); code == exitOK || !strings.Contains(text, "used the server meanwhile") {
+		t.Errorf("beside a process that writes: %d %s", code, text)
+	}
+	writer.Wait()
+	must.No(t, os.RemoveAll(parent))
+	must.No(t, os.Mkdir(parent, 0o700))
+	more()
+	if code, text := ask("import", filepath.Join(parent, "data")); code != exitOK {
+		t.Errorf("%d %s", code, text)
 	}
 	if left, err := os.ReadDir(parent); err != nil || len(left) != 1 {
 		t.Errorf("in the folder: %v, %v", left, err)
