@@ -211,8 +211,9 @@ var (
 	// ErrConfig: a configuration value is missing or out of bounds, two handlers are bound to one kind, or two
 	// processes have one instance name; nothing was started.
 	ErrConfig = define("config", fault.Caller, "the configuration is not valid")
-	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
-	ErrOutOfMemory = define("out_of_memory", fault.Retry, "the server is over its memory limit")
+	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted. A store
+	// in a folder whose disk cannot be written refuses everything that writes.
+	ErrOutOfMemory = define("out_of_memory", fault.Retry, "the server has no room for more")
 )
 
 // Causes of a handler's context (context.Cause), and errors of a task.

@@ -12,8 +12,8 @@ import (
 // host gives functions the store. It implements [functions.Store].
 type host struct {
 	*store.Store
-	lua    *functions.Interpreter
-	script bool // a script runs, of which nobody knows beforehand whether it writes
+	lua     *functions.Interpreter
+	refusal *functions.Reply // of the store, to all that the call would write; nil if there is none
 }
 
 func newHost(s *store.Store) *host {
@@ -29,10 +29,8 @@ var (
 
 // Do implements [functions.Store].
 func (h *host) Do(args []string) functions.Reply {
-	if h.script && h.Writes(args[0]) {
-		if refusal := h.Refuses(); refusal != nil {
-			return *refusal
-		}
+	if h.refusal != nil && h.Writes(args[0]) {
+		return *h.refusal
 	}
 	r := h.Store.Do(args)
 	if r.Kind != functions.KindError {
@@ -77,7 +75,14 @@ func fcall(c *session, args []string, readonly bool) {
 		c.fail(fault)
 		return
 	}
-	r := lua.Call(args[1], keys, rest, readonly)
+	c.ran(lua.Call(args[1], keys, rest, readonly))
+}
+
+// ran answers with the result of a function. A refused write ends it before it has changed anything.
+func (c *session) ran(r functions.Reply) {
+	if refusal := c.srv.host.refusal; refusal != nil && strings.HasPrefix(r.Text, refusal.Text) {
+		r = *refusal // without the place in the function
+	}
 	c.reply(&r, asIs)
 }
 
@@ -88,10 +93,7 @@ func eval(c *session, args []string, readonly bool) {
 		c.fail(fault)
 		return
 	}
-	c.srv.host.script = true
-	defer func() { c.srv.host.script = false }()
-	r := c.srv.host.lua.Eval(args[1], keys, rest, readonly)
-	c.reply(&r, asIs)
+	c.ran(c.srv.host.lua.Eval(args[1], keys, rest, readonly))
 }
 
 // function is FUNCTION LOAD, LIST, DELETE and FLUSH. Libraries are not among what a folder keeps: every process that

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
@@ -197,7 +198,9 @@ func (c *session) call(all ...[]string) {
 		c.published = c.srv.hub.last
 		c.position = max(c.position, s.Unlock())
 	}()
-	if refusal := c.refusal(all); refusal != nil {
+	refusal := s.Refuses()
+	c.srv.host.refusal = refusal
+	if refusal != nil && slices.ContainsFunc(all, func(args []string) bool { return s.Writes(args[0]) }) {
 		c.reply(refusal, asIs)
 		return
 	}
@@ -217,26 +220,4 @@ func (c *session) call(all ...[]string) {
 		}
 		c.reply(&r, f)
 	}
-}
-
-// refusal is the store's answer to what would write while it can write nothing.
-func (c *session) refusal(all [][]string) *functions.Reply {
-	refusal := c.srv.store.Refuses()
-	if refusal == nil {
-		return nil
-	}
-	for _, args := range all {
-		switch name := strings.ToUpper(args[0]); name {
-		case "FCALL":
-			if c.srv.host.lua.Writes(args[1]) {
-				return refusal
-			}
-		case "FUNCTION": // libraries are not kept
-		default:
-			if c.srv.store.Writes(name) {
-				return refusal
-			}
-		}
-	}
-	return nil
 }

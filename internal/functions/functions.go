@@ -136,11 +136,6 @@ func (in *Interpreter) Libraries() []Library {
 // Known reports whether there is a function of that name.
 func (in *Interpreter) Known(name string) bool { return in.functions[name] != nil }
 
-// Writes reports whether a function may write: it lacks the flag no-writes.
-func (in *Interpreter) Writes(name string) bool {
-	return in.functions[name] != nil && !in.functions[name].readonly
-}
-
 // Call runs a function. With readonly only one with the flag no-writes is run. An unknown function and one that
 // raises answer an error with the words of Redis.
 func (in *Interpreter) Call(name string, keys, args []string, readonly bool) Reply {
