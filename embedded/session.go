@@ -195,8 +195,11 @@ func (c *session) call(all ...[]string) {
 			c.srv.log.Error("flowfabric: a command of the embedded server panicked", "command", all[0][0],
 				"error", defect, slog.String("stack", string(debug.Stack())))
 		}
-		c.published = c.srv.hub.last
-		c.position = max(c.position, s.Unlock())
+		last := c.srv.hub.last
+		position := s.Unlock()
+		if c.position = max(c.position, position); position > 0 || s.Refuses() == nil {
+			c.published = last // else there may be messages of calls that were not written
+		}
 	}()
 	refusal := s.Refuses()
 	c.srv.host.refusal = refusal
