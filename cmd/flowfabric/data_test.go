@@ -207,6 +207,15 @@ func TestAFolderInUse(t *testing.T) {
 		!strings.Contains(text, "tides") {
 		t.Errorf("in the backup: %d %s", code, text)
 	}
+	if code, text := command(t, "store", "inspect", copied); code != exitOK || !strings.Contains(text, ": whole, ") {
+		t.Errorf("the backup, inspected: %d %s", code, text)
+	}
+	logs, err := filepath.Glob(filepath.Join(copied, "log-*.resp"))
+	must.No(t, err)
+	must.No(t, os.WriteFile(logs[0], []byte("no log"), 0o600))
+	if code, text := command(t, "store", "inspect", logs[0]); code != exitFailed || !strings.Contains(text, "DAMAGE") {
+		t.Errorf("a damaged file, inspected: %d %s", code, text)
+	}
 	for _, folder := range []string{dir, copied} {
 		if keys, err := tokenkeys.Kept(folder, ""); err != nil || keys != p.TokenKeys {
 			t.Errorf("%s has other keys, %v", folder, err)
