@@ -76,7 +76,8 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := startStore(ctx, "--addr", embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync, Logger: logger})
+	server, err := startStore(ctx, "--addr", embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync,
+		Logger: logger})
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func summarize(w io.Writer, path string, k kind, n int, last bool) (damaged bool
 		if follows, err := goodBehind(file, r.head, d.offset); err != nil {
 			return false, err
 		} else if follows < 0 {
-			_, err = fmt.Fprintf(w, "%s: whole up to offset %d, records: %d; the next start cuts off what is behind it: %s\n",
+			_, err = fmt.Fprintf(w, "%s: whole up to offset %d, records: %d; the next start cuts off the rest: %s\n",
 				filepath.Base(path), d.offset, count, d.what)
 			return false, err
 		}
