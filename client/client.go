@@ -36,10 +36,10 @@ import (
 type Config struct {
 	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual;
 	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
-	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// for
-	// the development server that all users in this process share, which a program that does not import package
-	// runtime must import (see embedded.URL). Empty is an error: take it from the environment variable
-	// FLOWFABRIC_URL.
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:./data for a store in
+	// this process that keeps its data in that folder, and embedded:// for one in memory. All users in the process
+	// share it, and a program that does not import package runtime must import package embedded (see embedded.URL).
+	// Empty is an error: take it from the environment variable FLOWFABRIC_URL.
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
@@ -63,7 +63,7 @@ type Config struct {
 	Creator string
 	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…". Only
 	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
-	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
+	// FLOWFABRIC_TOKEN_KEYS; with an embedded URL the keys that the folder keeps, in memory a random one.
 	TokenKeys string
 	// Cipher encrypts what is stored of inputs, results, steps, frames, messages, signals, summaries, questions and
 	// reasons, and decrypts what is read; SECURITY.md tells what stays readable. All processes of a store should have
@@ -100,7 +100,7 @@ func (c Config) validate() error {
 	bad := func(err error) error { return fmt.Errorf("%w: client: %w", flowfabric.ErrConfig, err) }
 	if c.URL == "" {
 		return bad(errors.New("URL is empty; set it, usually from the environment variable FLOWFABRIC_URL " +
-			"(redis://host:6379), or use embedded:// for a development server in this process"))
+			"(redis://host:6379), or use embedded:./data for a store in this process"))
 	}
 	if err := valid.Name("Namespace", c.Namespace); err != nil {
 		return bad(err)

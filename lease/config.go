@@ -20,7 +20,7 @@ import (
 // Config says where a session finds work and what it takes. URL and Kinds are required; the zero value of every other
 // field is the stated default.
 type Config struct {
-	// URL of the server, as in runtime.Config; embedded:// is the development server in this process.
+	// URL of the server, as in runtime.Config; embedded:./data and embedded:// are a store in this process.
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string

@@ -32,8 +32,9 @@ import (
 type Config struct {
 	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix://;
 	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
-	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// (a development
-	// server that all users in this process share, without persistence; see embedded.URL).
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:./data for a store in
+	// this process that keeps its data in that folder, and embedded:// for one in memory. All users in the process
+	// share it (see embedded.URL).
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
@@ -49,9 +50,8 @@ type Config struct {
 
 	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets
 	// of 32..64 bytes; the first one signs, the others are still good. Default the environment variable
-	// FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
-	// signals or approvals: the attempt fails at the wait, and the retry
-	// policy decides.
+	// FLOWFABRIC_TOKEN_KEYS; with an embedded URL the keys that the folder keeps, in memory a random one. Without any,
+	// a handler cannot wait for signals or approvals: the attempt fails at the wait, and the retry policy decides.
 	TokenKeys string
 
 	// Cipher encrypts what is stored of inputs, results, steps, frames, messages, signals, summaries, questions and
@@ -176,7 +176,7 @@ func (cfg Config) info() flowfabric.WorkerInfo {
 func (cfg Config) Validate() error {
 	if cfg.URL == "" {
 		return fmt.Errorf(
-			"%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:// for a development server in this process",
+			"%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:./data for a store in this process",
 			flowfabric.ErrConfig)
 	}
 	cfg = cfg.withDefaults()

@@ -57,10 +57,10 @@ func (a *app) location() (string, error) {
 	switch {
 	case url == "":
 		return "", usage(
-			"no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
+			"no store is named: set --url or FLOWFABRIC_URL, such as redis://host:6379, or use --data with 'flowfabric dev' or 'flowfabric serve'")
 	case inproc.IsEmbedded(url):
 		return "", usage(
-			"embedded: is a server inside another program, which nobody else can reach; 'flowfabric dev' and 'flowfabric serve' take --data DIR and open a port")
+			"embedded: is a store inside another program; use the address redis://… that the program logs at its start, or --data DIR with 'flowfabric dev' or 'flowfabric serve' while it does not run")
 	}
 	return url, nil
 }

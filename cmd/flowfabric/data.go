@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +56,15 @@ func (d *dataFlags) where() string {
 		return "in memory, nothing is persisted; --data DIR keeps it."
 	}
 	return fmt.Sprintf("data in %s (fsync %s).", d.dir, cmp.Or(d.fsync, fsyncUsual))
+}
+
+// startStore starts the server of dev or serve. flag is the one that names its address.
+func startStore(ctx context.Context, flag string, cfg embedded.Config) (*embedded.Server, error) {
+	server, err := embedded.Start(ctx, cfg)
+	if listening, ok := errors.AsType[*net.OpError](err); ok && listening.Op == "listen" {
+		err = fmt.Errorf("%w; %s names another address, and port 0 takes a free one", err, flag)
+	}
+	return server, err
 }
 
 // tokenKeys are the keys of the folder, which it keeps; in memory one of this process.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -207,6 +208,15 @@ func TestAFolderInUse(t *testing.T) {
 		!strings.Contains(text, "tides") {
 		t.Errorf("in the backup: %d %s", code, text)
 	}
+	if code, text := command(t, "store", "inspect", copied); code != exitOK || !strings.Contains(text, ": whole, ") {
+		t.Errorf("the backup, inspected: %d %s", code, text)
+	}
+	logs, err := filepath.Glob(filepath.Join(copied, "log-*.resp"))
+	must.No(t, err)
+	must.No(t, os.WriteFile(logs[0], []byte("no log"), 0o600))
+	if code, text := command(t, "store", "inspect", logs[0]); code != exitFailed || !strings.Contains(text, "DAMAGE") {
+		t.Errorf("a damaged file, inspected: %d %s", code, text)
+	}
 	for _, folder := range []string{dir, copied} {
 		if keys, err := tokenkeys.Kept(folder, ""); err != nil || keys != p.TokenKeys {
 			t.Errorf("%s has other keys, %v", folder, err)
@@ -220,26 +230,35 @@ func TestDataRefuses(t *testing.T) {
 	must.No(t, os.WriteFile(file, []byte(strings.Repeat("x", 32)), 0o600))
 	must.No(t, os.WriteFile(short, []byte("secret\n"), 0o600))
 	t.Setenv("FLOWFABRIC_URL", "")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	must.No(t, err)
+	defer busy.Close()
 	for line, want := range map[string]string{
-		"dev --fsync always":                                       "--fsync always needs --data",
-		"dev --fsync often --data " + empty:                        "want everysec or always",
-		"dev --data " + file:                                       "file",
-		"serve --store-addr 127.0.0.1:0":                           "--store-addr needs --data",
-		"serve --store-password-file " + file:                      "--store-password-file needs --data",
-		"serve --data x --url redis://h":                           "--data and --url",
-		"serve --data x --store-addr 0.0.0.0:0":                    "--store-password-file",
-		"serve --data x --store-password-file /n":                  "--store-password-file",
-		fmt.Sprint("serve --data x --store-password-file ", short): "6 bytes, want 16",
-		"export " + empty:                                          "no data of FlowFabric",
-		"export " + empty + " --json":                              "--json",
-		"export /nowhere/at/all":                                   "/nowhere/at/all",
-		"backup " + empty + " x":                                   "no data of FlowFabric",
-		"backup " + empty:                                          "DEST is missing",
-		"import " + filepath.Dir(file):                             "not empty",
-		"import x":                                                 "--url",
-		"import x --url https://h":                                 "the store itself",
-		"store inspect /nowhere --at -1":                           "--at is -1",
-		"store inspect /nowhere":                                   "/nowhere",
+		"dev --fsync always":                                                    "--fsync always needs --data",
+		"dev --fsync often --data " + empty:                                     "want everysec or always",
+		"dev --data " + file:                                                    "file",
+		"serve --store-addr 127.0.0.1:0":                                        "--store-addr needs --data",
+		"serve --store-password-file " + file:                                   "--store-password-file needs --data",
+		"serve --data x --url redis://h":                                        "--data and --url",
+		"serve --data x --store-addr 0.0.0.0:0":                                 "--store-password-file",
+		"serve --data x --store-password-file /n":                               "--store-password-file",
+		fmt.Sprint("serve --data x --store-password-file ", short):              "6 bytes, want 16",
+		fmt.Sprint("dev --addr ", busy.Addr()):                                  "--addr names another address",
+		fmt.Sprint("serve --data ", t.TempDir(), " --store-addr ", busy.Addr()): "--store-addr names another address",
+		fmt.Sprint("dev --addr 127.0.0.1:0 --http ", busy.Addr()):               "--http names another address",
+		fmt.Sprint("serve --tokens ", empty, "/none"):                           "'flowfabric token new NAME",
+		"ls --url embedded:./data":                                              "logs at its start",
+		"ls":                                                                    "redis://host:6379, or use --data",
+		"export " + empty:                                                       "no data of FlowFabric",
+		"export " + empty + " --json":                                           "--json",
+		"export /nowhere/at/all":                                                "/nowhere/at/all",
+		"backup " + empty + " x":                                                "no data of FlowFabric",
+		"backup " + empty:                                                       "DEST is missing",
+		"import " + filepath.Dir(file):                                          "not empty",
+		"import x":                                                              "--url",
+		"import x --url https://h":                                              "the store itself",
+		"store inspect /nowhere --at -1":                                        "--at is -1",
+		"store inspect /nowhere":                                                "/nowhere",
 	} {
 		if code, text := command(t, strings.Fields(line)...); code == exitOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, want %s", line, code, text, want)

@@ -76,7 +76,8 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := embedded.Start(ctx, embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync, Logger: logger})
+	server, err := startStore(ctx, "--addr", embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync,
+		Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -103,6 +104,8 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	defer api.api.Close()
+	defer api.end()
 	listener, err := net.Listen("tcp", f.api())
 	if err != nil {
 		return fmt.Errorf("the HTTP API: %w; --http names another address", err)
@@ -116,7 +119,8 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 
   Dashboard   http://%[3]s/
   HTTP API    http://%[3]s/v1/openapi.json
-  Both are open to everybody on this machine.
+  Approvals   http://%[3]s/approve   # what approval.Link begins with
+  All are open to everybody on this machine.
 
 Press Ctrl-C to stop.
 `, server.URL(), key, listener.Addr(), f.data.where())

@@ -187,6 +187,10 @@ func TestDoctor(t *testing.T) {
 		want(checks, map[string]doctor.Status{"version": doctor.Warn, "partitions": doctor.OK, "drift": doctor.OK,
 			"routes": doctor.OK, "served": doctor.Warn})
 	})
+	t.Run("folder", func(t *testing.T) {
+		_, checks := examined(newEnv(t, serveFolder(t, t.TempDir()).URL()), "doctor --json")
+		want(checks, map[string]doctor.Status{"version": doctor.OK, "partitions": doctor.OK})
+	})
 }
 
 // The table of exit codes, by the errors that lead to them.

@@ -86,8 +86,8 @@ func (a *app) importTo(ctx context.Context, dir string) (err error) {
 			p.say("note: %s of other applications stay on the server only", count(int(done.Others), "key"))
 		}
 		if !done.TokenKeys {
-			p.say("note: %s is not set; if handlers wait, put the keys of your processes into %s", suspend.EnvTokenKeys,
-				filepath.Join(dir, tokenkeys.File))
+			p.say("note: %s is not set; if handlers wait, put the keys of your processes into %s before you start it",
+				suspend.EnvTokenKeys, filepath.Join(dir, tokenkeys.File))
 		}
 	})
 }

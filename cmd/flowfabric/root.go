@@ -22,15 +22,16 @@ func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "flowfabric",
 		Short: "Durable execution on Valkey and Redis",
-		Long: `FlowFabric runs durable executions on Valkey or Redis: handlers that survive crashes,
-stream their output, and wait for days without holding a process. This command submits
+		Long: `FlowFabric runs durable executions on Valkey, on Redis, or in a folder: handlers that survive
+crashes, stream their output, and wait for days without holding a process. This command submits
 work, follows it, explains why it does not move, and repairs it.
 
-Say which server with --url or FLOWFABRIC_URL. With --json every command prints one JSON
+'flowfabric dev --data ./data' and 'flowfabric serve --data ./data' are a store in a folder, with
+nothing else to install. Name the store with --url or FLOWFABRIC_URL. With --json every command prints one JSON
 value, and those that go on (tail, top) one value per line; errors are JSON on stderr.
 
 ` + exitHelp(),
-		Example: `  flowfabric dev                                   # a server, in one terminal
+		Example: `  flowfabric dev --data ./data                     # a store in a folder, in one terminal
   export FLOWFABRIC_URL=redis://127.0.0.1:7700     # what it printed, in another
   flowfabric submit write-article --input '{"Topic":"tides"}' --tail
   flowfabric doctor                                # is the deployment healthy?`,

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -140,9 +141,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	defer api.api.Close()
+	defer api.end()
 	listener, err := net.Listen("tcp", f.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("the HTTP API: %w; --addr names another address", err)
 	}
 	base := "http://" + reachable(listener.Addr())
 	logger.Info("flowfabric: serving", "dashboard", base+"/", "api", base+"/v1/openapi.json", "maintenance", !f.idle)
@@ -171,7 +174,12 @@ func (f *serveFlags) authorize(logger *slog.Logger) (*httpapi.Tokens, error) {
 	case f.tokens != "" && text != "":
 		return nil, usage("--tokens and FLOWFABRIC_API_TOKENS are both set; want one of them")
 	case f.tokens != "":
-		return httpapi.LoadTokens(f.tokens, logger)
+		tokens, err := httpapi.LoadTokens(f.tokens, logger)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = usage("--tokens: %s does not exist: 'flowfabric token new NAME --role operator --file %s' makes it",
+				f.tokens, f.tokens)
+		}
+		return tokens, err
 	case text != "":
 		return httpapi.ParseTokens(text)
 	case !loopback(f.addr):

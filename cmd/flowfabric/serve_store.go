@@ -61,8 +61,8 @@ func (a *app) store(ctx context.Context, o *ownStore, logger *slog.Logger) (reac
 	if err != nil {
 		return reached{}, err
 	}
-	server, err := embedded.Start(ctx, embedded.Config{Addr: o.addr, Dir: o.data.dir, Fsync: fsync, Password: password,
-		Logger: logger})
+	server, err := startStore(ctx, "--store-addr", embedded.Config{Addr: o.addr, Dir: o.data.dir, Fsync: fsync,
+		Password: password, Logger: logger})
 	if err != nil {
 		return reached{}, err
 	}

@@ -23,7 +23,7 @@ import (
 
 // Diagnosis is what a server says of itself and of the store on it. It judges nothing.
 type Diagnosis struct {
-	Embedded  bool  // the development server: it has no nodes, rights or persistence to speak of
+	Embedded  bool  // the store of FlowFabric itself: one node, without rights
 	Cluster   bool  // of several nodes
 	Supported error // why this server is too old for FlowFabric, or nil
 	// Nodes are all nodes that could be found, primaries first; one outside of a cluster.

@@ -59,8 +59,7 @@ func (c *Checkup) version(d Diagnosis) {
 	const name = "version"
 	switch {
 	case d.Embedded:
-		c.Add(name, Warn, "", "the development server: nothing is persisted, nobody is kept out",
-			"use Valkey or Redis for anything that matters")
+		c.embedded(name, d.Nodes)
 	case d.Supported != nil:
 		c.Add(name, Fail, "", prose.Message(d.Supported), "upgrade to Valkey 7.2 or Redis 7.0 or newer")
 	default:
@@ -75,6 +74,26 @@ func (c *Checkup) version(d Diagnosis) {
 			}
 		}
 		c.Add(name, OK, "", server+", "+kind, "")
+	}
+}
+
+// embedded judges the store of FlowFabric itself, by where its data is.
+func (c *Checkup) embedded(name string, nodes []NodeReport) {
+	var n NodeReport
+	if len(nodes) > 0 {
+		n = nodes[0]
+	}
+	switch {
+	case len(nodes) == 0 || n.Err != nil || n.InfoErr != nil:
+		c.Add(name, Skip, "", "the store of FlowFabric, which does not tell where its data is", "")
+	case n.WriteFailed != "":
+		c.Add(name, Fail, "", "the store of FlowFabric: its folder takes no writes",
+			"look at the log of its process: a full disk takes writes again when there is room")
+	case n.AOF:
+		c.Add(name, OK, "", "the store of FlowFabric, with its data in a folder", "")
+	default:
+		c.Add(name, Warn, "", "the store of FlowFabric, in memory: nothing is persisted",
+			"give it a folder by --data of 'flowfabric dev' or 'flowfabric serve', or use Valkey or Redis")
 	}
 }
 

@@ -38,6 +38,9 @@ func TestExamine(t *testing.T) {
 	first := func(change func(n *NodeReport)) func(*Diagnosis) {
 		return func(d *Diagnosis) { change(&d.Nodes[0]) }
 	}
+	own := func(change func(n *NodeReport)) func(*Diagnosis) {
+		return func(d *Diagnosis) { d.Embedded, d.Cluster = true, false; change(&d.Nodes[0]) }
+	}
 	root := func(change func(r *RootReport)) func(*Diagnosis) {
 		return func(d *Diagnosis) { change(&d.Store.Roots[1]) }
 	}
@@ -49,8 +52,11 @@ func TestExamine(t *testing.T) {
 	}{
 		"old server": {func(d *Diagnosis) { d.Supported = denied.ServerVersion }, "version", Fail,
 			"too_old"},
-		"development": {func(d *Diagnosis) { d.Embedded, d.Cluster = true, false }, "version", Warn,
-			"nothing is persisted"},
+		"in memory": {own(func(n *NodeReport) { n.AOF = false }), "version", Warn, "nothing is persisted"},
+		"in a folder, disk full": {own(func(n *NodeReport) { n.WriteFailed = "aof" }), "version", Fail,
+			"takes no writes"},
+		"in a folder or not": {own(func(n *NodeReport) { n.InfoErr = flowfabric.ErrAuth }), "version", Skip,
+			"does not tell"},
 		"uncovered slots": {func(d *Diagnosis) {
 			d.Slots = SlotReport{State: "fail",
 				Assigned: 16000}

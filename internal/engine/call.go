@@ -379,6 +379,7 @@ var connectRefusals = []struct {
 		"a cluster has only database 0; take the number out of the URL"},
 	{"called without any password configured", flowfabric.ErrAuth,
 		"the server has no password for this user; take user and password out of the configuration"},
+	{"NOAUTH", flowfabric.ErrAuth, "the server wants a password: name it in the URL, before the @"},
 	{"DENIED", flowfabric.ErrAuth, "the server takes connections from its own machine only until it has a password"},
 	{"unknown command", denied.ServerVersion, "the server does not know a command that a connection begins with"},
 	{"NOPROTO", denied.ServerVersion, "the server does not know RESP3"},
@@ -401,8 +402,8 @@ func dialError(address string, err error) error {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok || errors.Is(err, io.EOF) {
-		return fmt.Errorf("connect to %s: %w: is a Valkey or Redis server listening there? (%w)", address,
-			flowfabric.ErrTransport, err)
+		return fmt.Errorf("connect to %s: %w: is a Valkey, Redis or FlowFabric server listening "+
+			"there? (%w)", address, flowfabric.ErrTransport, err)
 	}
 	return fmt.Errorf("connect to %s: %w: %w", address, flowfabric.ErrTransport, err)
 }

@@ -76,7 +76,7 @@ func (c Config) options() (rueidis.ClientOption, error) {
 	}
 	if c.URL == "" {
 		return bad(
-			"URL is empty: set FLOWFABRIC_URL (for example redis://127.0.0.1:6379), or use embedded:// for a development server inside the process")
+			"URL is empty: set FLOWFABRIC_URL (for example redis://127.0.0.1:6379), or use embedded:./data for a store inside the process")
 	}
 	if c.DialTimeout < 0 || c.CallTimeout < 0 {
 		return bad("DialTimeout and CallTimeout must not be negative")

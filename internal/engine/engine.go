@@ -216,7 +216,7 @@ func (e *Engine) Partitions() uint16 { return e.partitions }
 // GatePartitions is the number of partitions of gates; see [ids.GatePartition].
 func (e *Engine) GatePartitions() uint16 { return uint16(len(e.gates)) }
 
-// Embedded reports whether the server is the in-process development server.
+// Embedded reports whether the server is the store of FlowFabric itself, in memory or with a folder.
 func (e *Engine) Embedded() bool { return e.server.embedded }
 
 // Cluster reports whether the server is a Valkey or Redis Cluster.

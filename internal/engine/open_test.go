@@ -68,7 +68,7 @@ func TestNobodyListens(t *testing.T) {
 	_ = l.Close()
 	for _, url := range []string{"redis://" + address, "unix://" + filepath.Join(t.TempDir(), "s.sock")} {
 		_, err := Open(t.Context(), Config{URL: url})
-		oneLine(t, url, err, flowfabric.ErrTransport, "is a Valkey or Redis server listening there?")
+		oneLine(t, url, err, flowfabric.ErrTransport, "is a Valkey, Redis or FlowFabric server listening there?")
 		if !strings.Contains(err.Error(), strings.SplitN(url, "://", 2)[1]) {
 			t.Errorf("%q does not name the address", err)
 		}

@@ -14,7 +14,7 @@ import (
 // Probe is the connection of who examines a deployment: it sends plain commands, to the store or to one of its nodes.
 // It loads no library, boots no store and repeats nothing.
 type Probe struct {
-	Embedded  bool          // the development server
+	Embedded  bool          // the store of FlowFabric itself
 	Cluster   bool          // of several nodes
 	Server    string        // name and version
 	Supported error         // why this server is too old for FlowFabric, or nil

@@ -10,8 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"strings"
 )
 
 // Backup copies the store in a folder to a new one, as it is at some moment during the copy. Another process may own
@@ -20,11 +19,13 @@ import (
 func Backup(ctx context.Context, folder, dest string) (err error) {
 	fail := func(err error) error { return fmt.Errorf("store: back up %s to %s: %w", folder, dest, err) }
 	if there, err := os.ReadDir(dest); len(there) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(cmp.Or(err, fmt.Errorf("%w: the target is not empty", flowfabric.ErrConfig)))
+		return fail(cmp.Or(err, decide("the target is not empty")))
 	}
 	dest = filepath.Clean(dest)
 	unfinished, err := os.MkdirTemp(filepath.Dir(dest), filepath.Base(dest)+".unfinished-")
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(decide("%s does not exist: make it first", filepath.Dir(dest)))
+	} else if err != nil {
 		return fail(err)
 	}
 	for {
@@ -60,7 +61,7 @@ func copyFiles(ctx context.Context, f *files, dest string) error {
 	case err != nil:
 		return err
 	case len(logs) == 0:
-		return fmt.Errorf("%w: there is no store", flowfabric.ErrConfig)
+		return decide("there is no store")
 	}
 	if err := errors.Join(os.RemoveAll(dest), os.Mkdir(dest, folderMode)); err != nil {
 		return err
@@ -84,6 +85,9 @@ func copyFiles(ctx context.Context, f *files, dest string) error {
 		base:   func(int) error { return nil },
 		torn:   func(path string, r *records, d *damage) error { _, err := cut(path, r, d); return err },
 	})
+	if d := (*decision)(nil); errors.As(err, &d) { // the copy is removed: say where the damage is in the original
+		return decide("%s", strings.ReplaceAll(err.Error(), dest, f.folder))
+	}
 	return err
 }
 

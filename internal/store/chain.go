@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // reading says what is done with the files of a store while they are read in their order.
@@ -53,9 +51,9 @@ func (f *files) read(do reading) (end last, err error) {
 			return end, refused(path, err)
 		}
 		if before != "" && r.head.before != before || end.salt != "" && end.salt != r.head.salt {
-			return end, fmt.Errorf("%w: %s does not continue the file before it (length and checksum %s, but it was "+
+			return end, decide("%s does not continue the file before it (length and checksum %s, but it was "+
 				"written behind %s): they were copied at different times, or the end of that one is lost; restore a "+
-				"backup", flowfabric.ErrConfig, path, before, r.head.before)
+				"backup", path, before, r.head.before)
 		}
 		before = ended(r.at, r.sum)
 		end.number, end.size, end.sum, end.salt = n, r.at, r.sum, r.head.salt
@@ -92,7 +90,7 @@ func refused(path string, err error) error {
 	if !errors.As(err, &d) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return fmt.Errorf("%w: %s is damaged at %w; `flowfabric store inspect %s --at %d` shows what is there; "+
+	return decide("%s is damaged at %w; `flowfabric store inspect %s --at %d` shows what is there; "+
 		"restore a backup, or cut the file at that offset and remove the logs behind it to give up what follows",
-		flowfabric.ErrConfig, path, d, path, d.offset)
+		path, d, path, d.offset)
 }

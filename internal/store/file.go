@@ -59,8 +59,7 @@ func parseHeader(line string) (h header, err error) {
 	words := strings.Fields(rest)
 	if len(words) > 0 {
 		if n, err := strconv.Atoi(words[0]); err == nil && n > layout {
-			return h, fmt.Errorf("%w: its layout is %d: a newer version has written it; this one reads up to %d",
-				flowfabric.ErrConfig, n, layout)
+			return h, decide("its layout is %d: a newer version has written it; this one reads up to %d", n, layout)
 		}
 	}
 	if len(words) == 6 {
@@ -97,6 +96,14 @@ type damage struct {
 }
 
 func (d *damage) Error() string { return fmt.Sprintf("offset %d: %s", d.offset, d.what) }
+
+// decision is an error that a person must act on. It is a [flowfabric.ErrConfig], which its text does not repeat: the
+// folder is at fault, not a setting.
+type decision struct{ error }
+
+func decide(format string, args ...any) error { return &decision{fmt.Errorf(format, args...)} }
+
+func (d *decision) Unwrap() []error { return []error{d.error, flowfabric.ErrConfig} }
 
 // records reads the records of a file.
 type records struct {

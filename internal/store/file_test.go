@@ -17,11 +17,14 @@ func TestInspectShowsWhatIsAroundDamage(t *testing.T) {
 	path := filepath.Join(folderOf(t, t.TempDir(), all), "log-0.resp")
 	inspect := func(path string, offset int64) string {
 		var out bytes.Buffer
-		must.No(t, Inspect(&out, path, offset))
+		err := Inspect(&out, path, offset)
+		if errors.Is(err, ErrDamaged) != strings.Contains(strings.ToLower(out.String()), "damage") {
+			t.Errorf("%s at %d: %v of %s", path, offset, err, out.String())
+		}
 		return out.String()
 	}
 	whole := inspect(path, ends[1]+3)
-	for _, want := range []string{"log-0.resp: log 0, written behind -\n", `["SET" "a" "1"]`, `["HSET" "h" "f" "1"]`} {
+	for _, want := range []string{"log-0.resp: log 0\n", `["SET" "a" "1"]`, `["HSET" "h" "f" "1"]`} {
 		if !strings.Contains(whole, want) || strings.Contains(whole, "DAMAGE") {
 			t.Errorf("of a whole file: %s, want %s", whole, want)
 		}
@@ -39,6 +42,10 @@ func TestInspectShowsWhatIsAroundDamage(t *testing.T) {
 	}
 	if out := inspect(path, 0); !strings.Contains(out, `["SET" "a" "1"]`) {
 		t.Errorf("at the beginning: %s", out)
+	}
+	must.No(t, os.WriteFile(path, damaged[:ends[1]+60], fileMode)) // no whole record follows
+	if out := inspect(filepath.Dir(path), 0); !strings.Contains(out, "log-0.resp: whole up to offset ") {
+		t.Errorf("of a folder with a torn end: %s", out)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 const (
@@ -34,10 +32,9 @@ func own(folder string) (lock *os.File, err error) {
 		if who == "" {
 			who = "a process that has just begun"
 		}
-		return nil, fmt.Errorf("%w: the store in %s belongs to %s", flowfabric.ErrConfig, folder, who)
+		return nil, decide("the store in %s belongs to %s", folder, who)
 	case errors.Is(err, errors.ErrUnsupported):
-		return nil, fmt.Errorf("%w: the file system of %s locks no files, so nothing would keep a second process out",
-			flowfabric.ErrConfig, folder)
+		return nil, decide("the file system of %s locks no files, so nothing would keep a second process out", folder)
 	case err != nil:
 		return nil, err
 	}
@@ -146,8 +143,7 @@ func (f *files) current() ([]int, error) {
 }
 
 func (f *files) missing(k kind, n int) error {
-	return fmt.Errorf("%w: the store in %s is not whole: %s is missing", flowfabric.ErrConfig, f.folder,
-		fileName(k, n, ".resp"))
+	return decide("the store in %s is not whole: %s is missing; restore a backup", f.folder, fileName(k, n, ".resp"))
 }
 
 // removeOld removes what files before the current ones are left.

@@ -1,14 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // How much Inspect shows before an offset, and of what is damaged.
@@ -18,9 +17,12 @@ const (
 	shownText   = 200 // of a command
 )
 
+// ErrDamaged is what [Inspect] returns after it has shown damage.
+var ErrDamaged = errors.New("the store is damaged: restore a backup, or give up what follows the damage")
+
 // Inspect writes what is around an offset of a file of a store: the records before it and the one at it. If that is
-// damaged, it shows its first bytes and where the next whole record begins. If path is a folder, it says which of its
-// files are whole.
+// damaged, it shows its first bytes and where the next whole record begins. Nothing behind damage can be read, so an
+// offset there shows the damage. If path is a folder, it says which of its files are whole.
 func Inspect(w io.Writer, path string, offset int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -34,28 +36,50 @@ func Inspect(w io.Writer, path string, offset int64) error {
 		return fmt.Errorf("store: inspect: %w", err)
 	}
 	if len(f.bases)+len(f.logs) == 0 {
-		return fmt.Errorf("%w: store: inspect: there is no store in %s", flowfabric.ErrConfig, path)
+		return decide("store: inspect: there is no store in %s", path)
 	}
+	damaged := false
 	for _, n := range f.bases {
-		err = errors.Join(err, summarize(w, f.path(base, n), base, n))
+		bad, failed := summarize(w, f.path(base, n), base, n, false)
+		damaged, err = damaged || bad, errors.Join(err, failed)
 	}
-	for _, n := range f.logs {
-		err = errors.Join(err, summarize(w, f.path(logged, n), logged, n))
+	for i, n := range f.logs {
+		bad, failed := summarize(w, f.path(logged, n), logged, n, i == len(f.logs)-1)
+		damaged, err = damaged || bad, errors.Join(err, failed)
+	}
+	if err == nil && damaged {
+		err = ErrDamaged
 	}
 	return err
 }
 
-// summarize says in a line what a file has.
-func summarize(w io.Writer, path string, k kind, n int) error {
+// summarize says in a line what a file has. The last log may end in the middle of a record.
+func summarize(w io.Writer, path string, k kind, n int, last bool) (damaged bool, err error) {
 	count := 0
 	r, err := readFile(path, k, n, func([][]string, int64) error { count++; return nil })
-	switch d := (*damage)(nil); {
-	case errors.As(err, &d):
-		_, err = fmt.Fprintf(w, "%s: damaged at %v; records before it: %d\n", filepath.Base(path), d, count)
-	case err == nil:
-		_, err = fmt.Fprintf(w, "%s: whole, %d bytes, records: %d\n", filepath.Base(path), r.at, count)
+	d := (*damage)(nil)
+	if !errors.As(err, &d) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s: whole, %d bytes, records: %d\n", filepath.Base(path), r.at, count)
+		}
+		return false, err
 	}
-	return err
+	if last && d.offset > 0 {
+		file, err := os.Open(path)
+		if err != nil {
+			return false, err
+		}
+		defer file.Close()
+		if follows, err := goodBehind(file, r.head, d.offset); err != nil {
+			return false, err
+		} else if follows < 0 {
+			_, err = fmt.Fprintf(w, "%s: whole up to offset %d, records: %d; the next start cuts off the rest: %s\n",
+				filepath.Base(path), d.offset, count, d.what)
+			return false, err
+		}
+	}
+	_, err = fmt.Fprintf(w, "%s: damaged at %v; records before it: %d\n", filepath.Base(path), d, count)
+	return true, err
 }
 
 func inspectFile(w io.Writer, path string, offset int64) error {
@@ -70,8 +94,11 @@ func inspectFile(w io.Writer, path string, offset int64) error {
 	} else if err != nil {
 		return fmt.Errorf("store: inspect %s: %w", path, err)
 	}
-	_, err = fmt.Fprintf(w, "%s: %s %d, written behind %s\n", filepath.Base(path), r.head.kind, r.head.number,
-		r.head.before)
+	behind := ""
+	if r.head.before != noFile {
+		behind = ", continues the log of length and checksum " + r.head.before
+	}
+	_, err = fmt.Fprintf(w, "%s: %s %d%s\n", filepath.Base(path), r.head.kind, r.head.number, behind)
 	var shown []string
 	for err == nil && (len(shown) == 0 || r.Offset() <= offset) {
 		var commands [][]string
@@ -126,5 +153,5 @@ func inspectDamage(w io.Writer, file *os.File, head header, d *damage) error {
 		next = fmt.Sprintf("the next whole record begins at offset %d", follows)
 	}
 	_, err = fmt.Fprintf(w, "DAMAGE at %v\n    %q\n%s\n", d, some[:n], next)
-	return err
+	return cmp.Or(err, ErrDamaged)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/functions"
 )
 
@@ -22,7 +21,7 @@ type Options struct {
 
 // Open reads the store that a folder keeps, or begins one there. The folder belongs to it until [Store.Close]; a
 // second process gets an error that says who has it. What the end of a machine has left of the last call is cut off
-// with a warning; any other damage is an error. Errors that need a decision wrap [flowfabric.ErrConfig].
+// with a warning; any other damage is an error. Errors that need a decision wrap flowfabric.ErrConfig.
 func Open(folder string, o Options) (s *Store, err error) {
 	if err := os.MkdirAll(folder, folderMode); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -134,7 +133,7 @@ func cut(path string, r *records, d *damage) (bytes int64, err error) {
 		return 0, err
 	}
 	if follows >= 0 {
-		return 0, &damage{d.offset, fmt.Sprintf("%s, and a whole one follows at offset %d", d.what, follows)}
+		return 0, &damage{d.offset, fmt.Sprintf("%s, but a whole record follows at offset %d", d.what, follows)}
 	}
 	info, err := file.Stat()
 	if err != nil {
@@ -153,11 +152,10 @@ func cut(path string, r *records, d *damage) (bytes int64, err error) {
 func (s *Store) repeat(commands [][]string, at int64) error {
 	for _, args := range commands {
 		if !s.Writes(args[0]) {
-			return fmt.Errorf("%w: offset %d: this version has no command %q that writes", flowfabric.ErrConfig, at,
-				args[0])
+			return decide("offset %d: this version has no command %q that writes", at, args[0])
 		}
 		if r := s.Do(args); r.Kind == functions.KindError {
-			return fmt.Errorf("%w: offset %d: %q answers %q", flowfabric.ErrConfig, at, args[0], r.Text)
+			return decide("offset %d: %q answers %q", at, args[0], r.Text)
 		}
 	}
 	s.record()

@@ -206,3 +206,20 @@ func TestCopiesBesideCalls(t *testing.T) {
 	}
 	t.Logf("%d keys in backups, %d of 20 plain copies opened", backups, copies)
 }
+
+// A backup that is refused says what is wrong with the folder that was to be copied, not with the copy, which is gone.
+func TestARefusedBackupNamesTheFolder(t *testing.T) {
+	all, _, ends := written(t)
+	all["log-0.resp"][ends[1]+40] ^= 1
+	folder := folderOf(t, t.TempDir(), all)
+	err := Backup(t.Context(), folder, filepath.Join(t.TempDir(), "copy"))
+	if !errors.Is(err, flowfabric.ErrConfig) || strings.Contains(err.Error(), "unfinished") || !strings.Contains(
+		err.Error(), fmt.Sprintf("store inspect %s --at %d`", filepath.Join(folder, "log-0.resp"), ends[1])) {
+		t.Error(err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "none", "copy")
+	if err = Backup(t.Context(), folder, nowhere); !errors.Is(err, flowfabric.ErrConfig) ||
+		!strings.Contains(err.Error(), filepath.Dir(nowhere)+" does not exist: make it first") {
+		t.Error(err)
+	}
+}

@@ -107,7 +107,7 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 	}
 	if strings.HasPrefix(f.url, "embedded:") {
 		return fmt.Errorf(
-			"%w: embedded:// is a server inside another program, which nobody else can reach; 'flowfabric dev' starts one on a port",
+			"%w: embedded: is a store inside another program; use the address redis://… that the program logs at its start",
 			errUsage)
 	}
 	file, kinds, err := load(f.config)
