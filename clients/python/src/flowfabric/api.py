@@ -147,11 +147,11 @@ class Api:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """Carry out a call, again while the server is away or asks for a pause."""
+        """Carry out a call, again while the server is away or asks for a pause. A body of bytes is JSON already."""
         sent = dict(headers or {})
         text = b""
         if body is not None:
-            text = encode(body)
+            text = body if isinstance(body, bytes) else encode(body)
             sent["Content-Type"] = "application/json"
         if query:
             target += query_of(query)

@@ -9,10 +9,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .api import decode, encode
 from .errors import FlowFabricError, Permanent, Retry
+from .frames import Output
 from .gates import Gates
 from .options import ChildrenOptions, Node, WaitOptions
 
@@ -20,15 +21,14 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 JSON = dict[str, Any]
+Turn = Literal["", "over", "stopped", "begin"]
 log = logging.getLogger("flowfabric")
 
-_MOST_FRAMES = 100
-_MOST_BYTES = 512 * 1024
 _MOST_PENDING = 1000
 _UNSET: Any = object()
 
 # Refusals with 404 and 409 that say nothing about the lease.
-_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes"}
+_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes", "turn_stopped"}
 
 
 class LeaseLost(BaseException):
@@ -95,22 +95,24 @@ class Task(Gates):
         self.tags: dict[str, str] = claim.get("tags") or {}
         self.stopping = asyncio.Event()
         self.lost = False
-        self.until = 0.0  # the lease lasts, by time.monotonic
+        self.heard: str = claim.get("stopping", "")  # the newest stop
+        if self.heard:
+            self.stopping.set()
+        self.began = self.until = 0.0  # of the run, and how long its lease may be trusted, by time.monotonic
+        self.work: asyncio.Task[None] | None = None
+        self.completing = False  # its result goes with the next claim
         self.ended = False
         self.freed = False  # its slot is another's
         self.failed_step: tuple[BaseException, str, int] | None = None
         self._steps = {name: value_of(p) for name, p in (claim.get("steps") or {}).items()}
         self._received: dict[str, int] = {}
-        self._last: int = claim.get("last_sequence", 0)
-        self._pending: list[tuple[JSON, int]] = []
-        self._sending: asyncio.Task[None] | None = None
-        self._frame_error: BaseException | None = None
+        self._output = Output(self, claim.get("last_sequence", 0))
 
     # Calls
 
     async def call(self, verb: str, **body: Any) -> Any:
         """A call of the worker protocol about this execution. A lost lease cancels the handler."""
-        self._check()
+        self.check()
         try:
             return await self._worker.call(verb, {"lease": self.lease, **body})
         except FlowFabricError as e:
@@ -124,11 +126,17 @@ class Task(Gates):
         """A call that counts also when the lease is over."""
         return await self._worker.call(verb, {"lease": self.lease, **body})
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what ends the run, if its lease is lost or it has ended."""
         if self.lost:
             raise asyncio.CancelledError("the lease is lost")
         if self.ended:
             raise Ended()
+
+    def hear(self, stop: str) -> None:
+        """Somebody asked the execution to stop what it says."""
+        self.heard = stop
+        self.stopping.set()
 
     async def end(self, verb: str, **body: Any) -> Any:
         """End the run with a call, after all frames were sent."""
@@ -151,53 +159,26 @@ class Task(Gates):
         live_ms: int = 0,
     ) -> None:
         """Append output that others follow live: a text, JSON or bytes. Frames are sent in the background."""
-        self._check()
-        if self._frame_error:
-            raise self._frame_error
+        self.check()
+        if self._output.error:
+            raise self._output.error
         frame: JSON = {"type": type}
-        size = 64
         if text is not None:
             frame["text"] = text
-            size += len(text.encode(errors="surrogatepass"))
         if json is not _UNSET:
-            encoded = encode(json)
-            frame["json"], size = decode(encoded), size + len(encoded)
+            frame["json"] = json
         if data is not None:
             frame["base64"] = base64.b64encode(data).decode()
-            size += len(data)
         for name, value in (("correlation", correlation), ("source", source), ("live_ms", live_ms)):
             if value:
                 frame[name] = value
-        self._pending.append((frame, size))
-        if self._sending is None:
-            self._sending = asyncio.create_task(self._send_frames())
-        if len(self._pending) >= _MOST_PENDING:
+        self._worker.frames.add(self._output, encode(frame))
+        if len(self._output.pending) >= _MOST_PENDING:
             await self.flush()
 
     async def flush(self) -> None:
         """Wait until all frames are stored."""
-        while self._sending is not None:
-            await asyncio.shield(self._sending)
-        if self._frame_error:
-            raise self._frame_error
-
-    async def _send_frames(self) -> None:
-        try:
-            while self._pending and not self.lost:
-                count, size = 0, 0
-                for _, one in self._pending[:_MOST_FRAMES]:
-                    if count and size + one > _MOST_BYTES:
-                        break
-                    count, size = count + 1, size + one
-                frames = [frame for frame, _ in self._pending[:count]]
-                await self.call("frames", first=self._last + 1, frames=frames)
-                self._last += count
-                del self._pending[:count]
-        except BaseException as e:
-            self._pending.clear()
-            self._frame_error = e
-        finally:
-            self._sending = None
+        await self._output.wait()
 
     async def progress(self, percent: int | None = None, message: str = "") -> None:
         """Say how far the execution is."""
@@ -210,14 +191,19 @@ class Task(Gates):
         """Whether a step was recorded, by this run or an earlier one."""
         return name in self._steps
 
-    async def step(self, name: str, do: Callable[..., Any], *args: Any) -> Any:
-        """Run `do` once, and record what it returns as JSON. Later runs get the record."""
-        self._check()
+    async def step(self, name: str, do: Callable[..., Any], *args: Any, turn: Turn = "") -> Any:
+        """Run `do` once, and record what it returns as JSON. Later runs get the record.
+
+        `turn` is for a handler that talks in turns. The last word of one is "over", which is refused with the code
+        turn_stopped while `stopping` is set; "stopped" records what there is of a turn that was stopped, and clears
+        `stopping`; "begin" is the first step of the next one.
+        """
+        self.check()
         if name in self._steps:
             return self._steps[name]
-        return await self.step_done(name, lambda: do(*args), time.monotonic())
+        return await self.step_done(name, lambda: do(*args), time.monotonic(), turn)
 
-    async def step_done(self, name: str, do: Callable[[], Any], began: float) -> Any:
+    async def step_done(self, name: str, do: Callable[[], Any], began: float, turn: Turn = "") -> Any:
         """Record what `do` returns for a step that began at a time of time.monotonic."""
         try:
             value = do()
@@ -229,12 +215,16 @@ class Task(Gates):
         took = int(1000 * (time.monotonic() - began))
         value = decode(encode(value))  # so that this run sees what later runs see
         await self.flush()
-        await self.call("step", name=name, value=value, took_ms=took)
+        said = await self.call("step", name=name, value=value, took_ms=took, **({"turn": turn} if turn else {}))
         self._steps[name] = value
+        if turn == "stopped":
+            self.stopping.clear()
+        elif said.get("stopping"):
+            self.hear(said["stopping"])
         return value
 
     async def token(self, key: str) -> str:
-        """The token of a waitpoint, for whoever may answer. Hand it out inside a step."""
+        """The token of a waitpoint, with which somebody can answer it. Hand it out inside a step."""
         return (await self.call("waitpoint", key=key))["token"]
 
     async def close_token(self, key: str) -> None:
