@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from .api import encode
 from .errors import FlowFabricError
+from .models import ClaimAnswer, Claimed
 
 if TYPE_CHECKING:
     from .task import Task
@@ -89,13 +91,13 @@ class Claims:
         done = self._take()
         most = 0 if self.stopped else min(self.free, self._most)
         self.free -= most
-        claims: list[dict[str, Any]] = []
+        claims: list[Claimed] = []
         try:
             wait = 0.0 if done else _WAIT
             complete = b",".join([text for _, text in done])
             body = b'{"max":%d,"wait_ms":%d,"complete":[%b]}' % (most, 1000 * wait, complete)
             call = self._worker.call("claim", body, timeout=wait + 30)
-            answer = await (call if done else self._wait(call))
+            answer: ClaimAnswer = await (call if done else self._wait(call))
             claims = answer["executions"]
         except FlowFabricError as e:
             if not done or e.status not in (400, 413):
@@ -107,10 +109,10 @@ class Claims:
             self._wake()
         for claim in claims:
             self._worker.start(claim)
-        for (task, _), one in zip(done, answer.get("completed") or [], strict=True):
+        for (task, _), one in zip(done, answer.get("completed", []), strict=True):
             self._settle(task, one["held"], one.get("code", ""))
 
-    async def _wait(self, call: Any) -> dict[str, Any]:
+    async def _wait(self, call: Coroutine[Any, Any, ClaimAnswer]) -> ClaimAnswer:
         """The answer of a call that stop may end."""
         self._waiting = asyncio.create_task(call)
         try:

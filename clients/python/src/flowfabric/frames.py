@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .api import encode
 from .errors import FlowFabricError
+from .models import FramesAnswer
 
 if TYPE_CHECKING:
     from .task import Task
@@ -109,7 +110,7 @@ class Frames:
 
     async def _send(self, outputs: list[Output], batches: list[bytes]) -> None:
         try:
-            answer = await self._worker.call("frames", b'{"batches":[%b]}' % b",".join(batches))
+            answer: FramesAnswer = await self._worker.call("frames", b'{"batches":[%b]}' % b",".join(batches))
         except FlowFabricError as e:
             if len(outputs) == 1:
                 outputs[0].refuse(e)
@@ -117,10 +118,11 @@ class Frames:
                 for output, batch in zip(outputs, batches, strict=True):
                     await self._send([output], [batch])
             return
-        for output, one in zip(outputs, answer["batches"], strict=True):
-            if not one.get("code"):
+        for output, one in zip(outputs, answer.get("batches", []), strict=True):
+            code = one.get("code")
+            if not code:
                 output.stored()
                 continue
-            output.refuse(FlowFabricError(one["code"], "the frames were refused"))
+            output.refuse(FlowFabricError(code, "the frames were refused"))
             if not one["held"]:
                 self._worker.lose(output.task)

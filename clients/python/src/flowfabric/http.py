@@ -21,8 +21,11 @@ _CONTROL = re.compile("[\0-\x1f\x7f]")
 class Response(Protocol):
     """An answer whose body is still to be read. Names of headers are in lower case."""
 
-    status: int
-    headers: Mapping[str, str]
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes: ...
 
@@ -142,7 +145,8 @@ class HTTPResponse:
         self._trailer = -1  # bytes of it that were read; -1: the last chunk has not come
 
     async def read(self) -> bytes:
-        parts, size = [], 0
+        parts: list[bytes] = []
+        size = 0
         async for part in self.pieces():
             size += len(part)
             if size > self._transport.max_body:
@@ -253,7 +257,7 @@ class HTTPTransport:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, timeout: float
-    ) -> HTTPResponse:
+    ) -> Response:
         request = self._head(method, target, headers, body) + body
         while True:
             conn, used = await self._connection()
@@ -354,5 +358,5 @@ def _framing(status: int, headers: Mapping[str, str]) -> tuple[int | None, bool]
     if length is None:
         return None, False
     if not _digits(length, 15):
-        raise ProtocolError("the length of the body is no number")
+        raise ProtocolError("the length of the body is not a number")
     return int(length), False

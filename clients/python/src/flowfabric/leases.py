@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from .errors import FlowFabricError
+from .models import ClaimAnswer
 
 if TYPE_CHECKING:
     from .task import Task
@@ -50,14 +51,14 @@ class Leases:
         body = {"max": 0, "wait_ms": int(1000 * self._wait), "leases": leases}
         try:
             async with asyncio.timeout(min(t.until for t in tasks) - began):
-                answer = await self._worker.call("claim", body, timeout=self._wait + max(1.0, self._lease / 6))
+                answer: ClaimAnswer = await self._worker.call("claim", body, timeout=self._wait + max(1.0, self._lease / 6))
         except (FlowFabricError, TimeoutError) as e:
             log.warning("leases were not renewed: %s", e)
             for task in tasks:  # another worker may have it
                 if task.until <= time.monotonic():
                     self._worker.lose(task)
             return
-        news = {one["lease"]: one for one in answer.get("leases") or []}
+        news = {one["lease"]: one for one in answer.get("leases", [])}
         for task in tasks:
             one = news.get(task.lease)
             if one and not one["held"]:
@@ -65,5 +66,5 @@ class Leases:
                 self._worker.lose(task)
                 continue
             task.until = self.until(began)
-            if one and one.get("stopping"):
-                task.hear(one["stopping"])
+            if stop := one and one.get("stopping"):
+                task.hear(stop)

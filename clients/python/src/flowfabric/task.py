@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from .api import decode, encode
+from .api import decode, encode, value_of
 from .errors import FlowFabricError, Permanent, Retry
 from .frames import Output
 from .gates import Gates
-from .options import ChildrenOptions, Node, WaitOptions
+from .models import ChildOutcome, ChildrenBodyOptions, Claimed, NodeBody, StoredSignal, SuspendBodyOptions, SuspendResult
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -48,7 +48,7 @@ class Answer:
     name: str = ""
     by: str = ""
     reason: str = ""
-    signals: list[JSON] = field(default_factory=list)
+    signals: list[StoredSignal] = field(default_factory=list[StoredSignal])
 
 
 @dataclass(slots=True)
@@ -70,19 +70,10 @@ class Outcome:
     value: Any = None
 
 
-def value_of(payload: JSON | None) -> Any:
-    """A payload: its JSON value, or its bytes."""
-    if not payload:
-        return None
-    if "base64" in payload:
-        return base64.b64decode(payload["base64"])
-    return payload.get("value")
-
-
 class Task(Gates):
     """One run of a handler. After a wait the handler runs again from the top, with the answer."""
 
-    def __init__(self, worker: Worker, claim: JSON) -> None:
+    def __init__(self, worker: Worker, claim: Claimed) -> None:
         super().__init__(list(claim.get("gates") or []))
         self._worker = worker
         self.claim = claim
@@ -237,22 +228,21 @@ class Task(Gates):
         *,
         question: JSON | None = None,
         until: JSON | None = None,
-        **options: Unpack[WaitOptions],
+        **options: Unpack[SuspendBodyOptions],
     ) -> Answer:
         """Wait for a signal on the waitpoint of this name, or for `until`. The slot is free meanwhile."""
-        answer = (self.claim.get("waits") or {}).get(name)
-        if answer is None:
+        recorded = self.claim.get("waits", {}).get(name)
+        if recorded is None:
             more: JSON = {"question": question} if question else {}
             if until:
                 more["until"] = until
-            reply = await self._suspend(wait=name, **more, **options)
-            answer = reply["answer"]
+            recorded = (await self._suspend(wait=name, **more, **options))["answer"]
+        answer: SuspendResult = recorded
         signals = answer.get("signals") or []
-        first = signals[0] if signals else {}
         return Answer(
             answer["cause"],
-            value_of(first.get("payload")),
-            first.get("name", ""),
+            value_of(signals[0]["payload"]) if signals else None,
+            signals[0]["name"] if signals else "",
             answer.get("by", ""),
             answer.get("reason", ""),
             signals,
@@ -266,7 +256,7 @@ class Task(Gates):
         text: str = "",
         choices: Iterable[str | JSON] = (),
         assignee: str = "",
-        **options: Unpack[WaitOptions],
+        **options: Unpack[SuspendBodyOptions],
     ) -> Answer:
         """Ask people, and wait for their answer. `name` of the answer is the choice."""
         question: JSON = {"title": title}
@@ -285,7 +275,7 @@ class Task(Gates):
         return reply
 
     async def receive(
-        self, mailbox: str, *, look: bool = False, **options: Unpack[WaitOptions]
+        self, mailbox: str, *, look: bool = False, **options: Unpack[SuspendBodyOptions]
     ) -> Message | None:
         """The next message of a mailbox, which every later run gets, too.
 
@@ -304,20 +294,20 @@ class Task(Gates):
         return Message(m["number"], value_of(m["payload"]), m.get("by", ""), m.get("sent_at", ""))
 
     async def children(
-        self, wait: str, children: Iterable[Node], **options: Unpack[ChildrenOptions]
+        self, wait: str, children: Iterable[NodeBody], **options: Unpack[ChildrenBodyOptions]
     ) -> dict[str, Outcome]:
         """Run other executions, and return how they ended, by name."""
-        outcomes = (self.claim.get("children") or {}).get(wait)
+        outcomes: dict[str, ChildOutcome] | None = self.claim.get("children", {}).get(wait)
         if outcomes is None:
             await self.flush()
             reply = await self.call("children", wait=wait, children=list(children), **options)
             if reply["parked"]:
                 self.ended = True
                 raise Ended()
-            outcomes = reply.get("outcomes") or {}
+            outcomes = reply["outcomes"]
         return {
             name: Outcome(one["id"], one.get("outcome", ""), value_of(one.get("result")))
-            for name, one in outcomes.items()
+            for name, one in (outcomes or {}).items()
         }
 
     # Ends

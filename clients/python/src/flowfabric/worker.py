@@ -18,6 +18,7 @@ from .errors import ConnectionLost, FlowFabricError, Permanent
 from .frames import Frames
 from .http import HTTPTransport, Transport
 from .leases import Leases
+from .models import Claimed
 from .task import Ended, Task
 from .threads import in_thread
 
@@ -68,10 +69,9 @@ class Worker:
         self._says = {k: v for k, v in more.items() if v} | {
             "name": name, "concurrency": concurrency, "lease_ms": int(lease * 1000)
         }  # fmt: skip
-        self._own = None if transport else HTTPTransport(
-            url, ssl_context=ssl_context, max_idle=concurrency + 8
-        )  # fmt: skip
-        self._api = Api(url, token, transport=transport or self._own, retry_for=None)
+        self._own = transport is None
+        self._transport = transport or HTTPTransport(url, ssl_context=ssl_context, max_idle=concurrency + 8)
+        self._api = Api(token, self._transport, retry_for=None)
         self._session = ""
         self.running: dict[str, Task] = {}  # what it has leases of
         self._works: set[asyncio.Task[None]] = set()
@@ -157,7 +157,7 @@ class Worker:
             await asyncio.gather(*loops, return_exceptions=True)
 
     def _catch(self) -> list[int]:
-        caught = []
+        caught: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or another thread
                 asyncio.get_running_loop().add_signal_handler(number, self.stop)
@@ -187,7 +187,7 @@ class Worker:
         except (FlowFabricError, TimeoutError) as e:
             log.warning("the session was not closed: %s", e)
         if self._own:
-            await self._own.close()
+            await self._transport.close()
 
     async def _release(self, task: Task) -> None:
         with contextlib.suppress(FlowFabricError):  # it may have ended
@@ -195,7 +195,7 @@ class Worker:
 
     # Executions
 
-    def start(self, claim: JSON) -> None:
+    def start(self, claim: Claimed) -> None:
         """Run the handler of an execution that was taken, or give it back after stop."""
         task = Task(self, claim)
         task.began = time.monotonic()
