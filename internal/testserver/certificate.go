@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -29,7 +28,11 @@ func Certificate(t testing.TB) (cert, key string) {
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	must.No(t, err)
 	cert, key = filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
-	must.No(t, errors.Join(os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)))
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: der},
+		key:  {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		must.No(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	}
 	return cert, key
 }
