@@ -97,9 +97,9 @@ func jsdoc(indent, doc string) string {
 var keywords = []string{"and", "as", "async", "await", "class", "def", "del", "for", "from", "global", "if", "import",
 	"in", "is", "lambda", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"}
 
-// Python writes the models as typed dictionaries. The members of a model that are not among its arguments are in a class
-// of their own, such as SubmissionOptions for Submission: functions take them as keywords. A model without arguments in
-// the map is one class.
+// Python writes the models as typed dictionaries. The members of a model besides its arguments are in a class of their
+// own, such as SubmissionOptions for Submission: functions take them as keywords. A model without arguments is one
+// class.
 func (m Models) Python(arguments map[string][]string) []byte {
 	var b strings.Builder
 	for _, line := range wrap(first, width-2) {
