@@ -173,7 +173,7 @@ export class Api {
   readonly timeoutMs: number
   readonly retryForMs: number
   readonly quietMs: number
-  readonly #url: string
+  readonly url: string
   readonly #token: ApiOptions["token"]
   readonly #fetch: typeof fetch
 
@@ -182,7 +182,7 @@ export class Api {
     if (!/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
       throw new TypeError(`url is ${options.url}, want http:// or https:// with no user, query or fragment`)
     }
-    this.#url = url.href.replace(/\/+$/, "")
+    this.url = url.href.replace(/\/+$/, "")
     this.#token = options.token
     this.#fetch = options.fetch ?? ((q, init) => fetch(q, init))
     this.json = options.json ?? JSON
@@ -220,7 +220,7 @@ export class Api {
       const token = typeof this.#token === "function" ? await this.#token() : this.#token
       const headers = { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...options.headers }
       const body = options.text === undefined ? {} : { body: options.text }
-      const url = this.#url + target + queryOf(options.query ?? {})
+      const url = this.url + target + queryOf(options.query ?? {})
       exchange.answer = await this.#fetch(url, { method, headers, signal: exchange.signal, ...body })
       if (!exchange.answer.ok) throw await this.#refusal(exchange.answer)
       return exchange

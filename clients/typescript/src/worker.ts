@@ -37,8 +37,8 @@ interface Done {
 }
 
 const MOST_CLAIM = 100
-const MOST_CLAIMS = 2 // that wait for work at once
-const MOST_COMPLETES = 2 // calls that only complete, at once
+const MOST_CLAIMS = 1 // that wait for work at once
+const MOST_COMPLETES = 1 // calls that only complete, at once
 const MOST_BODY = 1_300_000
 const MOST_RESULT = 1024 * 1024
 const WAIT_MS = 20_000
