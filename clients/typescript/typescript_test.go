@@ -21,8 +21,8 @@ const (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestPackage builds and packs the package, runs its tests against a server of `flowfabric dev`, and the examples of its
-// pages where only the archive is installed.
+// TestPackage builds and packs the package, runs its tests against a server of `flowfabric dev`, and the examples of
+// its pages where only the archive is installed.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is long")
