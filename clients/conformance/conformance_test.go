@@ -3,7 +3,6 @@ package conformance
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testnode"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -151,4 +151,19 @@ func TestPython(t *testing.T) {
 	run(t, "python", all, cmd)
 }
 
-var _ = context.Background
+func TestTypeScript(t *testing.T) {
+	all, file := read(t)
+	api, _ := serve(t)
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	dir, node := testnode.Installed(t, "../typescript")
+	if text, err := node.Command(ctx, dir, "npm", "run", "build").CombinedOutput(); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	runner, err := os.ReadFile("run.mjs")
+	must.No(t, err)
+	must.No(t, os.WriteFile(filepath.Join(dir, "run.mjs"), runner, 0o600)) // there it finds the package by its name
+	cmd := node.Command(ctx, dir, node.Program, "run.mjs", file)
+	cmd.Env = append(cmd.Env, "PROXY="+proxies(t, api), "DIRECT="+api)
+	run(t, "typescript", all, cmd)
+}

@@ -46,6 +46,9 @@ class ConnectionLost(FlowFabricError):
 class TimedOut(ConnectionLost):
     """The answer did not come in time. The call may have been carried out or not."""
 
+    def __init__(self, detail: str) -> None:
+        FlowFabricError.__init__(self, "timed_out", detail)
+
 
 class ProtocolError(FlowFabricError):
     """The other side sent something that is not HTTP, not JSON, or too large."""
