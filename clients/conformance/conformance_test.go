@@ -136,34 +136,40 @@ func judge(t *testing.T, language string, all []scenario, said map[string]string
 	t.Logf("%s: %d of %d scenarios", language, ran, len(all))
 }
 
-func TestPython(t *testing.T) {
-	all, file := read(t)
-	api, _ := serve(t)
-	ctx, cancel := testwait.Context(t, t.Context())
-	defer cancel()
-	python, err := exec.LookPath("python3")
-	must.No(t, err)
-	sources, err := filepath.Abs("../python/src")
-	must.No(t, err)
-	cmd := exec.CommandContext(ctx, python, "run.py", file)
-	cmd.Env = append(os.Environ(), "PROXY="+proxies(t, api), "DIRECT="+api, "PYTHONPATH="+sources,
-		"PYTHONDONTWRITEBYTECODE=1")
-	run(t, "python", all, cmd)
-}
-
-func TestTypeScript(t *testing.T) {
-	all, file := read(t)
-	api, _ := serve(t)
-	ctx, cancel := testwait.Context(t, t.Context())
-	defer cancel()
-	dir, node := testnode.Installed(t, "../typescript")
-	if text, err := node.Command(ctx, dir, "npm", "run", "build").CombinedOutput(); err != nil {
-		t.Fatalf("%v:\n%s", err, text)
+// TestScenarios runs all scenarios in each language, against one server.
+func TestScenarios(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long")
 	}
-	runner, err := os.ReadFile("run.mjs")
-	must.No(t, err)
-	must.No(t, os.WriteFile(filepath.Join(dir, "run.mjs"), runner, 0o600)) // there it finds the package by its name
-	cmd := node.Command(ctx, dir, node.Program, "run.mjs", file)
-	cmd.Env = append(cmd.Env, "PROXY="+proxies(t, api), "DIRECT="+api)
-	run(t, "typescript", all, cmd)
+	all, file := read(t)
+	api, store := serve(t)
+	control := proxies(t, api)
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	t.Run("go", func(t *testing.T) { runGo(t, ctx, all, api, store) })
+	t.Run("python", func(t *testing.T) {
+		python, err := exec.LookPath("python3")
+		if err != nil && os.Getenv("CI") == "" {
+			t.Skip("SKIPPED: there is no python3")
+		}
+		must.No(t, err)
+		sources, err := filepath.Abs("../python/src")
+		must.No(t, err)
+		cmd := exec.CommandContext(ctx, python, "run.py", file)
+		cmd.Env = append(os.Environ(), "PROXY="+control, "DIRECT="+api, "PYTHONPATH="+sources,
+			"PYTHONDONTWRITEBYTECODE=1")
+		run(t, "python", all, cmd)
+	})
+	t.Run("typescript", func(t *testing.T) {
+		dir, node := testnode.Installed(t, "../typescript")
+		if text, err := node.Command(ctx, dir, "npm", "run", "build").CombinedOutput(); err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		runner, err := os.ReadFile("run.mjs")
+		must.No(t, err)
+		must.No(t, os.WriteFile(filepath.Join(dir, "run.mjs"), runner, 0o600)) // there it finds the package by its name
+		cmd := node.Command(ctx, dir, node.Program, "run.mjs", file)
+		cmd.Env = append(cmd.Env, "PROXY="+control, "DIRECT="+api)
+		run(t, "typescript", all, cmd)
+	})
 }
