@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -143,3 +144,12 @@ func (h *half) Write(b []byte) (int, error) {
 }
 
 func (h *half) Flush() { h.ResponseWriter.(http.Flusher).Flush() }
+
+// freePort is an address of this machine on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.No(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
