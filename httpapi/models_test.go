@@ -45,7 +45,16 @@ func clientModels(t *testing.T) map[string][]byte {
 		of[flowfabric.Category](): true, of[suspend.Reason](): true, of[suspend.Cause](): true}})
 	must.No(t, err)
 	return map[string][]byte{"clients/typescript/src/models.ts": models.TypeScript(),
-		"clients/python/src/flowfabric/models.py": models.Python()}
+		"clients/python/src/flowfabric/models.py": models.Python(pythonArguments)}
+}
+
+// pythonArguments are the members of bodies for which methods of the Python client have arguments.
+var pythonArguments = map[string][]string{
+	"Submission":   {"kind", "input"},
+	"FlowBody":     {"kind", "nodes"},
+	"SchedulePut":  {"kind"},
+	"SuspendBody":  {"lease", "wait", "question", "until"},
+	"ChildrenBody": {"lease", "wait", "children"},
 }
 
 func TestMakesTheModels(t *testing.T) {

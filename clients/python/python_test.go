@@ -11,6 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testnode"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -41,16 +43,29 @@ func TestPackage(t *testing.T) {
 		must.No(t, err)
 		path += string(os.PathListSeparator) + sources
 	}
-	for _, suite := range []string{"test_http", "test_client", "test_worker", "test_sync", "test_kill", "test_docs"} {
+	cert, key := testserver.Certificate(t)
+	for _, suite := range []string{"test_http", "test_client", "test_worker", "test_gates", "test_sync", "test_kill",
+		"test_restart", "test_cuts", "test_docs"} {
 		t.Run(suite, func(t *testing.T) {
 			cmd := exec.CommandContext(ctx, python, "-m", "unittest", suite)
 			cmd.Dir = t.TempDir()
 			cmd.Env = append(os.Environ(), "FLOWFABRIC_BIN="+program, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1",
-				"FLOWFABRIC_PAGES="+filepath.Dir(tests))
+				"FLOWFABRIC_PAGES="+filepath.Dir(tests), "FLOWFABRIC_CERT="+cert, "FLOWFABRIC_CERT_KEY="+key)
 			if text, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v:\n%s", err, text)
 			}
 		})
+	}
+}
+
+// TestTypes has pyright check the sources, as strictly as it can.
+func TestTypes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long")
+	}
+	dir, node := testnode.Installed(t, ".")
+	if text, err := node.Command(t.Context(), dir, "npm", "run", "check").CombinedOutput(); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
 	}
 }
 

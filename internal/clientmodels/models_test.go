@@ -44,7 +44,7 @@ func collect(t *testing.T, name string, of reflect.Type) (Models, error) {
 func TestModels(t *testing.T) {
 	m, err := collect(t, "body", reflect.TypeFor[body]())
 	must.No(t, err)
-	typescript, python := string(m.TypeScript()), string(m.Python())
+	typescript, python := string(m.TypeScript()), string(m.Python(map[string][]string{"Inner": {"n"}}))
 	for _, want := range []string{
 		"/** PublicState is the one word that producers and dashboards show. */\nexport type PublicState =\n" +
 			"  | \"waiting\"\n",
@@ -62,7 +62,8 @@ func TestModels(t *testing.T) {
 	for _, want := range []string{
 		"PublicState: TypeAlias = Literal[\n    \"waiting\",\n",
 		"] | str\n",
-		"class Inner(TypedDict):\n    n: int\n    rest: NotRequired[dict[str, Any]]\n",
+		"class InnerOptions(TypedDict):\n    \"\"\"Members of Inner besides n.\"\"\"\n\n" +
+			"    rest: NotRequired[dict[str, Any]]\n\n\nclass Inner(InnerOptions):\n    n: int\n",
 		"Body = TypedDict(\n    \"Body\",\n    {\n        # ends with a \"word\"\n        \"state\": PublicState,\n",
 		"        \"from\": NotRequired[float],\n", "    },\n)\n\"\"\"What a test takes.\"\"\"\n",
 	} {

@@ -97,8 +97,10 @@ func jsdoc(indent, doc string) string {
 var keywords = []string{"and", "as", "async", "await", "class", "def", "del", "for", "from", "global", "if", "import",
 	"in", "is", "lambda", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"}
 
-// Python writes the models as typed dictionaries.
-func (m Models) Python() []byte {
+// Python writes the models as typed dictionaries. The members of a model besides its arguments are in a class of their
+// own, such as SubmissionOptions for Submission: functions take them as keywords. A model without arguments is one
+// class.
+func (m Models) Python(arguments map[string][]string) []byte {
 	var b strings.Builder
 	for _, line := range wrap(first, width-2) {
 		b.WriteString("# " + line + "\n")
@@ -122,18 +124,34 @@ func (m Models) Python() []byte {
 		if slices.ContainsFunc(o.fields, func(f field) bool { return slices.Contains(keywords, f.name) }) {
 			b.WriteString(o.functional())
 		} else {
-			b.WriteString(o.class())
+			b.WriteString(o.class(arguments[o.name]))
 		}
 	}
 	return []byte(b.String())
 }
 
-func (o object) class() string {
-	out := "\n\nclass " + o.name + "(TypedDict):\n" + docstring("    ", o.doc)
-	if o.doc != "" {
+func (o object) class(arguments []string) string {
+	if arguments == nil {
+		return classOf(o.name, "TypedDict", o.doc, o.fields)
+	}
+	var others, own []field
+	for _, f := range o.fields {
+		if slices.Contains(arguments, f.name) {
+			own = append(own, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	options, doc := o.name+"Options", "Members of "+o.name+" besides "+strings.Join(arguments, ", ")+"."
+	return classOf(options, "TypedDict", doc, others) + classOf(o.name, options, o.doc, own)
+}
+
+func classOf(name, base, doc string, fields []field) string {
+	out := "\n\nclass " + name + "(" + base + "):\n" + docstring("    ", doc)
+	if doc != "" {
 		out += "\n"
 	}
-	for _, f := range o.fields {
+	for _, f := range fields {
 		out += "    " + f.name + ": " + f.python() + "\n" + docstring("    ", f.doc)
 	}
 	return out

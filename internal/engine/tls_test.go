@@ -1,42 +1,15 @@
 package engine
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"io"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
-
-// certificate makes a self-signed one and stores it and its key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.No(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must.No(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	must.No(t, err)
-	cert, key = filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
-	must.No(t, errors.Join(os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)))
-	return cert, key
-}
 
 // listening serves every connection with f, in turn, until the test ends.
 func listening(t *testing.T, l net.Listener, f func(net.Conn)) (address string) {
@@ -59,7 +32,7 @@ func listening(t *testing.T, l net.Listener, f func(net.Conn)) (address string) 
 
 // redis:// at a server that expects TLS says so, whether that server sends an alert or hangs up.
 func TestPlainTextWhereTLSIsSpoken(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := testserver.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	must.No(t, err)
 	listen := func() net.Listener {

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import math
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from .errors import ConnectionLost, FlowFabricError, ProtocolError, refusal
-from .http import HTTPTransport, Response, Transport
+from .http import Response, Transport
+from .models import Payload
 
 log = logging.getLogger("flowfabric")
 
@@ -43,8 +45,17 @@ def decode_object(text: bytes | str) -> dict[str, Any]:
     """What the API sends is an object always."""
     value = decode(text)
     if not isinstance(value, dict):
-        raise ProtocolError("the answer is no JSON object")
-    return value
+        raise ProtocolError("the answer is not a JSON object")
+    return cast(dict[str, Any], value)
+
+
+def value_of(payload: Payload | None) -> Any:
+    """A payload: its JSON value, or its bytes."""
+    if not payload:
+        return None
+    if "base64" in payload:
+        return base64.b64decode(payload["base64"])
+    return payload.get("value")
 
 
 def path(*parts: str) -> str:
@@ -67,8 +78,8 @@ def query_of(values: Mapping[str, Any]) -> str:
         if value is None or value is False:
             continue
         if isinstance(value, Mapping):
-            value = [f"{k}={v}" for k, v in value.items()]
-        for one in value if isinstance(value, (list, tuple)) else [value]:
+            value = [f"{k}={v}" for k, v in cast(Mapping[str, Any], value).items()]
+        for one in cast(list[Any], value) if isinstance(value, (list, tuple)) else [value]:
             pairs.append((name, "true" if one is True else str(one)))
     return "?" + urlencode(pairs) if pairs else ""
 
@@ -107,16 +118,9 @@ class Api:
     """One server, and what every call needs."""
 
     def __init__(
-        self,
-        url: str,
-        token: str = "",
-        *,
-        transport: Transport | None = None,
-        timeout: float = 30.0,
-        retry_for: float | None = 60.0,
+        self, token: str, transport: Transport, *, timeout: float = 30.0, retry_for: float | None = 60.0
     ) -> None:
-        self._transport: Transport = transport or HTTPTransport(url)
-        self._own = transport is None
+        self._transport = transport
         self._authorization = {"Authorization": "Bearer " + token} if token else {}
         self.timeout, self.retry_for = timeout, retry_for
 
@@ -147,11 +151,11 @@ class Api:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """Carry out a call, again while the server is away or asks for a pause."""
+        """Carry out a call, again while the server is away or asks for a pause. A body of bytes is JSON already."""
         sent = dict(headers or {})
         text = b""
         if body is not None:
-            text = encode(body)
+            text = body if isinstance(body, bytes) else encode(body)
             sent["Content-Type"] = "application/json"
         if query:
             target += query_of(query)
@@ -171,15 +175,12 @@ class Api:
         cursor = None
         while True:
             page = await self.call("GET", target, query={**query, "cursor": cursor})
-            for item in page.get("items") or []:
+            items: list[Any] = page.get("items") or []
+            for item in items:
                 yield item
             cursor = page.get("next_cursor")
             if not cursor:
                 return
-
-    async def close(self) -> None:
-        if self._own:
-            await self._transport.close()
 
 
 def again(e: FlowFabricError) -> bool:

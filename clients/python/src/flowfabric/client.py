@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 from . import sse
-from .api import Api, Backoff, again, decode_object, path, query_of
+from .api import Api, Backoff, again, decode_object, path, query_of, value_of
 from .errors import ConnectionLost, FlowFabricError, TimedOut, refusal
-from .http import MAX_BODY, Transport
-from .options import (
-    ApprovalListOptions,
-    FlowListOptions,
-    FlowOptions,
-    ListOptions,
-    Node,
-    ScheduleOptions,
+from .filters import ApprovalListOptions, FlowListOptions, ListOptions
+from .http import MAX_BODY, HTTPTransport, Transport
+from .models import (
+    Approval,
+    BatchItem,
+    Delivered,
+    Explanation,
+    FlowBodyOptions,
+    FlowCancellation,
+    FlowMade,
+    FlowSnapshot,
+    FlowSummary,
+    Listed,
+    NodeBody,
+    Result,
+    ScheduleInfo,
+    SchedulePutOptions,
+    ScheduleSet,
+    Sent,
+    Snapshot,
+    Stopped,
     Submission,
-    SubmitOptions,
+    SubmissionOptions,
+    Submitted,
+    TailEvent,
 )
 
 JSON = dict[str, Any]
@@ -41,7 +57,8 @@ class Client:
     """A client of one server. Calls are repeated when the server is away or asks for a pause.
 
     `timeout` is for one try, `retry_for` for all tries together; None tries for ever. A stream of events that says
-    nothing for `quiet` seconds is opened again: the server sends a comment at least every minute.
+    nothing for `quiet` seconds is opened again: the server sends a comment at least every minute. `ssl_context` is for
+    an address that begins with https; by default what the machine trusts is trusted.
     """
 
     def __init__(
@@ -49,13 +66,16 @@ class Client:
         url: str = "http://127.0.0.1:8080",
         token: str = "",
         *,
+        ssl_context: ssl.SSLContext | None = None,
         transport: Transport | None = None,
         timeout: float = 30.0,
         retry_for: float | None = 60.0,
         quiet: float = 90.0,
     ) -> None:
         self._quiet = quiet
-        self.api = Api(url, token, transport=transport, timeout=timeout, retry_for=retry_for)
+        self._own = transport is None
+        self._transport = transport or HTTPTransport(url, ssl_context=ssl_context)
+        self.api = Api(token, self._transport, timeout=timeout, retry_for=retry_for)
 
     async def __aenter__(self) -> Self:
         return self
@@ -67,35 +87,36 @@ class Client:
 
     async def close(self) -> None:
         """Close the connections, unless the application gave the transport."""
-        await self.api.close()
+        if self._own:
+            await self._transport.close()
 
     # Executions
 
-    async def submit(self, kind: str, input: Any = None, **options: Unpack[SubmitOptions]) -> JSON:
+    async def submit(self, kind: str, input: Any = None, **options: Unpack[SubmissionOptions]) -> Submitted:
         """Submit an execution. The answer has its `id`, and `duplicate` if an earlier submission made it."""
         body: JSON = {"kind": kind, **options}
         if "input_base64" not in body:
             body["input"] = input
         return await self.api.call("POST", path("executions"), _with_key(body, "unique_key", "debounce_key"))
 
-    async def submit_many(self, submissions: Iterable[Submission]) -> list[JSON]:
+    async def submit_many(self, submissions: Iterable[Submission]) -> list[BatchItem]:
         """Submit many. Each answer has an `id` or a `problem`, in the order of the submissions."""
         bodies = [_with_key(dict(s), "unique_key", "debounce_key") for s in submissions]
-        out: list[JSON] = []
+        out: list[BatchItem] = []
         for i in range(0, len(bodies), _MOST_BATCH):
             body = {"items": bodies[i : i + _MOST_BATCH]}
             out += (await self.api.call("POST", "/v1/executions:batch", body))["items"]
         return out
 
-    async def get(self, id: str) -> JSON:
+    async def get(self, id: str) -> Snapshot:
         """How an execution is."""
         return await self.api.call("GET", path("executions", id))
 
-    async def why(self, id: str) -> JSON:
+    async def why(self, id: str) -> Explanation:
         """Why an execution does not run, or what it does."""
         return await self.api.call("GET", path("executions", id, "why"))
 
-    async def result(self, id: str, *, within: float | None = None) -> JSON:
+    async def result(self, id: str, *, within: float | None = None) -> Result:
         """Wait until an execution has ended: its `state`, and `output` or `failure`.
 
         TimedOut after `within` seconds.
@@ -119,16 +140,16 @@ class Client:
                 if left < 1:
                     await asyncio.sleep(min(left, 0.1))
 
-    async def run(self, kind: str, input: Any = None, **options: Unpack[SubmitOptions]) -> Any:
+    async def run(self, kind: str, input: Any = None, **options: Unpack[SubmissionOptions]) -> Any:
         """Submit an execution, wait for its end, and return its output. FlowFabricError if it does not succeed."""
         made = await self.submit(kind, input, **options)
         answer = await self.result(made["id"])
         if answer["state"] != "completed":
-            failure = answer.get("failure") or {}
-            raise FlowFabricError(
-                failure.get("category") or answer["state"], failure.get("message") or answer.get("reason") or ""
-            )
-        return (answer.get("output") or {}).get("value")
+            failure = answer.get("failure")
+            if failure:
+                raise FlowFabricError(failure["category"], failure.get("message", ""))
+            raise FlowFabricError(answer["state"], answer.get("reason", ""))
+        return value_of(answer.get("output"))
 
     async def tail(
         self,
@@ -139,7 +160,7 @@ class Client:
         from_now: bool = False,
         durable: bool = False,
         own: bool = False,
-    ) -> AsyncIterator[JSON]:
+    ) -> AsyncIterator[TailEvent]:
         """Follow the events of an execution until its end.
 
         `position` of an event is the `after` of a later call. A connection that was cut is made again, and no event
@@ -165,7 +186,7 @@ class Client:
                             raise refusal(status if isinstance(status, int) else 0, body, None)
                         after = event.id or after
                         backoff = Backoff(self.api.retry_for)
-                        yield body
+                        yield cast(TailEvent, body)
                         if body.get("kind") == "end" and not body.get("child"):
                             return
                 finally:
@@ -176,7 +197,7 @@ class Client:
                     raise
                 await backoff.pause(e)
 
-    async def send(self, id: str, mailbox: str, payload: Any = None, *, idempotency_key: str | None = None) -> JSON:
+    async def send(self, id: str, mailbox: str, payload: Any = None, *, idempotency_key: str | None = None) -> Sent:
         """Send a message to a mailbox of an execution."""
         body = _with_key({"mailbox": mailbox, "payload": payload, **_given(idempotency_key=idempotency_key)})
         return await self.api.call("POST", path("executions", id, "messages"), body)
@@ -190,7 +211,7 @@ class Client:
         category: str | None = None,
         correlation: str | None = None,
         idempotency_key: str | None = None,
-    ) -> JSON:
+    ) -> Delivered:
         """Send a signal with the token of its waitpoint."""
         more = _given(name=name, category=category, correlation=correlation, idempotency_key=idempotency_key)
         return await self.api.call("POST", path("signals"), _with_key({"token": token, "payload": payload, **more}))
@@ -204,7 +225,7 @@ class Client:
         name: str | None = None,
         category: str | None = None,
         idempotency_key: str | None = None,
-    ) -> JSON:
+    ) -> Delivered:
         """Answer a waitpoint as an operator. A payload such as {"choice": "yes"} answers a question."""
         more = _given(name=name, category=category, idempotency_key=idempotency_key)
         target = path("executions", id, "waitpoints", waitpoint) + ":answer"
@@ -214,44 +235,44 @@ class Client:
         """Cancel an execution."""
         await self.api.call("POST", path("executions", id) + ":cancel", _given(reason=reason))
 
-    async def stop(self, id: str, *, reason: str | None = None) -> JSON:
+    async def stop(self, id: str, *, reason: str | None = None) -> Stopped:
         """Ask an execution to end its turn and to keep what it has."""
         return await self.api.call("POST", path("executions", id) + ":stop", _given(reason=reason))
 
-    def executions(self, **filters: Unpack[ListOptions]) -> AsyncIterator[JSON]:
+    def executions(self, **filters: Unpack[ListOptions]) -> AsyncIterator[Listed]:
         """All executions that match."""
         return self.api.pages(path("executions"), filters)
 
-    def approvals(self, **filters: Unpack[ApprovalListOptions]) -> AsyncIterator[JSON]:
+    def approvals(self, **filters: Unpack[ApprovalListOptions]) -> AsyncIterator[Approval]:
         """All executions that wait for people."""
         return self.api.pages(path("approvals"), filters)
 
     # Flows
 
-    async def create_flow(self, kind: str, nodes: Iterable[Node], **options: Unpack[FlowOptions]) -> JSON:
+    async def create_flow(self, kind: str, nodes: Iterable[NodeBody], **options: Unpack[FlowBodyOptions]) -> FlowMade:
         """Create a flow. The answer has its `id`, and the executions of its `nodes` by name."""
         body = _with_key({"kind": kind, "nodes": list(nodes), **options}, "unique_key")
         return await self.api.call("POST", path("flows"), body)
 
-    async def get_flow(self, id: str) -> JSON:
+    async def get_flow(self, id: str) -> FlowSnapshot:
         """How a flow is, and its nodes."""
         return await self.api.call("GET", path("flows", id))
 
-    async def cancel_flow(self, id: str, *, policy: str | None = None, reason: str | None = None) -> JSON:
+    async def cancel_flow(self, id: str, *, policy: str | None = None, reason: str | None = None) -> FlowCancellation:
         """Cancel a flow: cancel_all, cancel_pending or flow_only."""
         return await self.api.call("POST", path("flows", id) + ":cancel", _given(policy=policy, reason=reason))
 
-    def flows(self, **filters: Unpack[FlowListOptions]) -> AsyncIterator[JSON]:
+    def flows(self, **filters: Unpack[FlowListOptions]) -> AsyncIterator[FlowSummary]:
         """All flows that match."""
         return self.api.pages(path("flows"), filters)
 
     # Schedules
 
-    async def put_schedule(self, name: str, kind: str, **options: Unpack[ScheduleOptions]) -> JSON:
+    async def put_schedule(self, name: str, kind: str, **options: Unpack[SchedulePutOptions]) -> ScheduleSet:
         """Create a schedule, or change it."""
         return await self.api.call("PUT", path("schedules", name), {"kind": kind, **options})
 
-    async def get_schedule(self, name: str, *, next: int | None = None) -> JSON:
+    async def get_schedule(self, name: str, *, next: int | None = None) -> ScheduleInfo:
         """How a schedule is, and its next runs."""
         return await self.api.call("GET", path("schedules", name), query={"next": next})
 
@@ -273,7 +294,7 @@ class Client:
             raise
         return True
 
-    def schedules(self, *, limit: int | None = None) -> AsyncIterator[JSON]:
+    def schedules(self, *, limit: int | None = None) -> AsyncIterator[ScheduleInfo]:
         """All schedules."""
         return self.api.pages(path("schedules"), {"limit": limit})
 

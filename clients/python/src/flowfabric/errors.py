@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 
 class FlowFabricError(Exception):
@@ -46,6 +46,9 @@ class ConnectionLost(FlowFabricError):
 class TimedOut(ConnectionLost):
     """The answer did not come in time. The call may have been carried out or not."""
 
+    def __init__(self, detail: str) -> None:
+        FlowFabricError.__init__(self, "timed_out", detail)
+
 
 class ProtocolError(FlowFabricError):
     """The other side sent something that is not HTTP, not JSON, or too large."""
@@ -71,24 +74,22 @@ class Permanent(Exception):
         self.category = category
 
 
-def text_of(problem: dict[str, Any], name: str) -> str:
-    """A member of a problem document, if it is a text."""
-    value = problem.get(name)
-    return value if isinstance(value, str) else ""
+def refusal(status: int, answer: Any, retry_after: float | None) -> FlowFabricError:
+    """The error for an answer of the API. A proxy may have sent anything."""
+    problem = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
 
+    def text(name: str) -> str:
+        value = problem.get(name)
+        return value if isinstance(value, str) else ""
 
-def refusal(status: int, problem: Any, retry_after: float | None) -> FlowFabricError:
-    """The error for an answer of the API."""
-    if not isinstance(problem, dict):
-        problem = {}
     kind = NotFound if status == 404 else FlowFabricError
     return kind(
-        text_of(problem, "code") or f"http_{status}",
-        text_of(problem, "detail") or text_of(problem, "title"),
+        text("code") or f"http_{status}",
+        text("detail") or text("title"),
         status=status,
-        field=text_of(problem, "field"),
-        request_id=text_of(problem, "request_id"),
-        remedy=text_of(problem, "remedy"),
+        field=text("field"),
+        request_id=text("request_id"),
+        remedy=text("remedy"),
         retry_after=retry_after,
         problem=problem,
     )

@@ -1,8 +1,9 @@
-"""HTTP/1.1 over asyncio streams: as much as the API needs. An application may give another Transport."""
+"""HTTP/1.1 over connections of asyncio: as much as the API needs. An application may give another Transport."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
@@ -13,13 +14,18 @@ from .errors import ConnectionLost, FlowFabricError, ProtocolError, TimedOut
 MAX_HEADER = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
 _PIECE = 64 * 1024
+_AHEAD = 256 * 1024  # bytes that wait to be read; the other side sends no more until they are
+_CONTROL = re.compile("[\0-\x1f\x7f]")
 
 
 class Response(Protocol):
     """An answer whose body is still to be read. Names of headers are in lower case."""
 
-    status: int
-    headers: Mapping[str, str]
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes: ...
 
@@ -38,13 +44,91 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-class _Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+class _Connection(asyncio.Protocol):
+    """A connection, and what has come and was not read yet."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ended = False
+        self._error: Exception | None = None
+        self._paused = False
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        if len(self.data) > _AHEAD and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self.ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended = True
+        self._error = self._error or exc
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _late(self, what: str) -> None:
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_exception(TimedOut(f"{what} did not come in time"))
+
+    async def more(self, within: float, what: str) -> None:
+        """Wait until more has come, at most `within` seconds. ConnectionLost if no more comes."""
+        if self.ended:
+            raise ConnectionLost(f"{what}: {self._error}" if self._error else f"the connection ended before {what}")
+        if self._paused:
+            self._paused = False
+            self.transport.resume_reading()
+        self._waiting = self._loop.create_future()
+        timer = self._loop.call_later(max(0.0, within), self._late, what)
+        try:
+            await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def take(self, most: int) -> bytes:
+        """At most so many of the bytes that have come."""
+        part = bytes(self.data[:most])
+        del self.data[:most]
+        return part
+
+    def line(self) -> bytes | None:
+        """The next line without its end, None if it has not come."""
+        end = self.data.find(b"\n")
+        if end < 0:
+            if len(self.data) > MAX_HEADER:
+                raise ProtocolError(f"a line has more than {MAX_HEADER} bytes")
+            return None
+        return self.take(end + 1).rstrip(b"\r\n")
+
+    async def head(self, within: float) -> bytes:
+        """The next head, without the empty line."""
+        until, seen = self._loop.time() + within, 0
+        while (end := self.data.find(b"\r\n\r\n", seen)) < 0:
+            if len(self.data) > MAX_HEADER:
+                break
+            seen = max(0, len(self.data) - 3)
+            await self.more(until - self._loop.time(), "the answer")
+        if not 0 <= end <= MAX_HEADER:
+            raise ProtocolError(f"the head has more than {MAX_HEADER} bytes")
+        return self.take(end + 4)[:-4]
 
     def close(self) -> None:
-        # An abort does not wait for a peer that does not read.
-        self.writer.transport.abort()
+        self.transport.abort()  # it does not wait for a peer that does not read
 
 
 class HTTPResponse:
@@ -58,9 +142,11 @@ class HTTPResponse:
         self._open = True
         self._keep = headers.get("connection", "").lower() != "close"
         self._left, self._chunked = _framing(status, headers)
+        self._trailer = -1  # bytes of it that were read; -1: the last chunk has not come
 
     async def read(self) -> bytes:
-        parts, size = [], 0
+        parts: list[bytes] = []
+        size = 0
         async for part in self.pieces():
             size += len(part)
             if size > self._transport.max_body:
@@ -73,71 +159,74 @@ class HTTPResponse:
         done = False
         try:
             while self._open:
-                async with _errors(self._timeout, "the body"):
-                    part = await self._next()
-                if part is None:
-                    done = True
-                    break
+                part = self._next_chunked() if self._chunked else self._next()
                 if part:
                     yield part
+                elif part is None:
+                    done = True
+                    break
+                else:
+                    await self._conn.more(self._timeout, "the rest of the body")
         finally:
             if done:
                 self._finish()
             else:
                 await self.close()
 
-    async def _next(self) -> bytes | None:
-        """The next piece of the body, b"" when nothing but framing was read, None at its end."""
-        reader = self._conn.reader
-        if self._chunked:
-            return await self._next_chunked()
+    def _next(self) -> bytes | None:
+        """The next piece of the body, b"" when it has not come, None at its end."""
+        if self._left is None:  # until the connection ends
+            if self._conn.ended and not self._conn.data:
+                self._keep = False
+                return None
+            return self._conn.take(_PIECE)
         if self._left == 0:
             return None
-        if self._left is None:  # until the connection ends
-            part = await reader.read(_PIECE)
-            if part:
-                return part
-            self._keep = False
-            return None
-        part = await reader.read(min(_PIECE, self._left))
-        if not part:
-            raise ConnectionLost("the body ended early")
+        part = self._conn.take(min(_PIECE, self._left))
         self._left -= len(part)
         return part
 
-    async def _next_chunked(self) -> bytes | None:
-        reader = self._conn.reader
-        if not self._left:
-            line = await _line(reader)
-            digits = line.split(b";", 1)[0].strip()
-            # int() alone would take signs, underscores and prefixes.
-            if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
-                raise ProtocolError("the size of a chunk is no number")
-            self._left = int(digits, 16)
-            if self._left == 0:
-                size = 0
-                while trailer := await _line(reader):
-                    size += len(trailer)
-                    if size > MAX_HEADER:
+    def _next_chunked(self) -> bytes | None:
+        conn = self._conn
+        while True:
+            if self._trailer >= 0:
+                while (line := conn.line()) is not None:
+                    if not line:
+                        return None
+                    self._trailer += len(line)
+                    if self._trailer > MAX_HEADER:
                         raise ProtocolError("the trailer is too large")
-                return None
-        part = await reader.read(min(_PIECE, self._left))
-        if not part:
-            raise ConnectionLost("a chunk ended early")
-        self._left -= len(part)
-        if self._left == 0 and await reader.readexactly(2) != b"\r\n":
-            raise ProtocolError("a chunk does not end with a line end")
-        return part
+                return b""
+            if not self._left:
+                if (line := conn.line()) is None:
+                    return b""
+                digits = line.split(b";", 1)[0].strip()
+                # int() alone would take signs, underscores and prefixes.
+                if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+                    raise ProtocolError("the size of a chunk is not a number")
+                self._left = int(digits, 16) + 2  # with the line end behind it
+                if self._left == 2:
+                    self._trailer = 0
+                continue
+            if self._left > 2:
+                part = conn.take(min(_PIECE, self._left - 2))
+                self._left -= len(part)
+                return part
+            if len(conn.data) < 2:
+                return b""
+            if conn.take(2) != b"\r\n":
+                raise ProtocolError("a chunk does not end with a line end")
+            self._left = 0
 
     def _finish(self) -> None:
         if self._open:
             self._open = False
-            self._transport._give_back(self._conn, self._keep)
+            self._transport.give_back(self._conn, self._keep)
 
     async def close(self) -> None:
         if self._open:
             self._open = False
-            self._transport._give_back(self._conn, False)
+            self._transport.give_back(self._conn, False)
 
 
 class HTTPTransport:
@@ -168,34 +257,26 @@ class HTTPTransport:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, timeout: float
-    ) -> HTTPResponse:
-        head = self._head(method, target, headers, body)
+    ) -> Response:
+        request = self._head(method, target, headers, body) + body
         while True:
             conn, used = await self._connection()
             try:
-                async with _errors(timeout, "the answer"):
-                    conn.writer.write(head + body)
-                    await conn.writer.drain()
-                    status, fields = await _read_head(conn.reader)
+                conn.transport.write(request)
+                status, fields = await _read_head(conn, timeout)
                 return HTTPResponse(self, conn, status, fields, timeout)
-            except TimedOut:
+            except BaseException as e:
                 conn.close()
-                raise
-            except ConnectionLost:
-                conn.close()
-                if not used:
+                if not used or not isinstance(e, ConnectionLost) or isinstance(e, TimedOut):
                     raise
                 # The server had closed an idle connection. The API's calls may be repeated.
-            except BaseException:
-                conn.close()
-                raise
 
     def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
         lines = [f"{method} {self._prefix}{target} HTTP/1.1", f"Host: {self._authority}"]
         if body or method in ("POST", "PUT"):
             lines.append(f"Content-Length: {len(body)}")
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        if any(c < " " or c == "\x7f" for line in lines for c in line):
+        if _CONTROL.search("".join(lines)):
             raise FlowFabricError("invalid_input", "a header has a control character")
         try:
             return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -207,14 +288,23 @@ class HTTPTransport:
             raise FlowFabricError("closed", "the client is closed")
         while self._idle:
             conn = self._idle.pop()
-            if not conn.reader.at_eof() and not conn.writer.is_closing():
+            if not conn.ended and not conn.data and not conn.transport.is_closing():
                 return conn, True
             conn.close()
-        async with _errors(self._connect_timeout, "a connection"):
-            reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=MAX_HEADER)
-        return _Connection(reader, writer), False
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                _, conn = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
+        except TimeoutError as e:
+            raise TimedOut("a connection did not come in time") from e
+        except ssl.SSLCertVerificationError as e:
+            raise FlowFabricError("certificate", str(e)) from e
+        except OSError as e:
+            raise ConnectionLost(f"a connection: {e}") from e
+        return conn, False
 
-    def _give_back(self, conn: _Connection, keep: bool) -> None:
+    def give_back(self, conn: _Connection, keep: bool) -> None:
+        """Keep a connection whose answer was read to its end for the next request, or close it."""
         if keep and not self._closed and len(self._idle) < self._max_idle:
             self._idle.append(conn)
         else:
@@ -226,38 +316,9 @@ class HTTPTransport:
             self._idle.pop().close()
 
 
-class _errors:
-    """A time limit, and the package's own errors for everything that can go wrong with a stream."""
-
-    def __init__(self, timeout: float, what: str) -> None:
-        self._timeout, self._what = asyncio.timeout(timeout), what
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, kind: type[BaseException] | None, e: BaseException | None, trace: object) -> None:
-        try:
-            await self._timeout.__aexit__(kind, e, trace)  # type: ignore[arg-type]
-        except TimeoutError as late:
-            raise TimedOut(f"{self._what} did not come in time") from late
-        if isinstance(e, asyncio.IncompleteReadError):
-            raise ConnectionLost(f"the connection ended before {self._what}") from e
-        if isinstance(e, asyncio.LimitOverrunError):
-            raise ProtocolError(f"{self._what} has a line that is too long") from e
-        if isinstance(e, ssl.SSLCertVerificationError):
-            raise FlowFabricError("certificate", str(e)) from e
-        if isinstance(e, (OSError, EOFError)):
-            raise ConnectionLost(f"{self._what}: {e}") from e
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    return (await reader.readuntil(b"\n")).rstrip(b"\r\n")
-
-
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+async def _read_head(conn: _Connection, timeout: float) -> tuple[int, dict[str, str]]:
     for _ in range(8):
-        raw = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        lines = raw[:-4].split("\r\n")
+        lines = (await conn.head(timeout)).decode("latin-1").split("\r\n")
         start = lines[0].split(" ", 2)
         if len(start) < 2 or start[0] not in ("HTTP/1.1", "HTTP/1.0") or not _digits(start[1], 3):
             raise ProtocolError("the other side does not speak HTTP/1.1")
@@ -297,5 +358,5 @@ def _framing(status: int, headers: Mapping[str, str]) -> tuple[int | None, bool]
     if length is None:
         return None, False
     if not _digits(length, 15):
-        raise ProtocolError("the length of the body is no number")
+        raise ProtocolError("the length of the body is not a number")
     return int(length), False

@@ -153,11 +153,9 @@ class KeyLimit(TypedDict):
     """milliseconds"""
 
 
-class Submission(TypedDict):
-    """What submit takes."""
+class SubmissionOptions(TypedDict):
+    """Members of Submission besides kind, input."""
 
-    kind: str
-    """kind of the work; for a flow, the name of flows of this shape"""
     namespace: NotRequired[str]
     lane: NotRequired[str]
     priority: NotRequired[int]
@@ -193,10 +191,17 @@ class Submission(TypedDict):
     """how long it waits for a further submission under its debounce_key"""
     debounce_max_ms: NotRequired[int]
     """it may run at the latest so long after its creation"""
-    input: NotRequired[Any]
-    """any JSON value, at most 1 MiB; the input of the handler. Default null"""
     input_base64: NotRequired[Base64]
     """instead of input, bytes that are not JSON"""
+
+
+class Submission(SubmissionOptions):
+    """What submit takes."""
+
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
+    input: NotRequired[Any]
+    """any JSON value, at most 1 MiB; the input of the handler. Default null"""
 
 
 class Submitted(TypedDict):
@@ -1167,11 +1172,9 @@ class NodeBody(TypedDict):
     """of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"""
 
 
-class FlowBody(TypedDict):
-    """What submitFlow takes."""
+class FlowBodyOptions(TypedDict):
+    """Members of FlowBody besides kind, nodes."""
 
-    kind: str
-    """kind of the work; for a flow, the name of flows of this shape"""
     namespace: NotRequired[str]
     tags: NotRequired[dict[str, str]]
     gates: NotRequired[list[str]]
@@ -1184,6 +1187,13 @@ class FlowBody(TypedDict):
     """only one has it until it has ended; a second submission is answered with that one"""
     open: NotRequired[bool]
     """it takes more nodes until it is sealed, and ends only then"""
+
+
+class FlowBody(FlowBodyOptions):
+    """What submitFlow takes."""
+
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
     nodes: list[NodeBody]
     """1..1000, each after those that it depends on"""
 
@@ -2054,7 +2064,25 @@ class ConditionBody(TypedDict):
     """only the time does"""
 
 
-class SuspendBody(TypedDict):
+class SuspendBodyOptions(TypedDict):
+    """Members of SuspendBody besides lease, wait, question, until."""
+
+    reason: NotRequired[str]
+    """waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result,
+    waiting_for_operator_review or waiting_for_children; the default with a question is waiting_for_approval, of
+    children waiting_for_children
+    """
+    within_ms: NotRequired[int]
+    """how long at most, up to ten years; default for ever"""
+    on_timeout: NotRequired[str]
+    """fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that
+    were opened before the wait stay open for the next one on their keys) or escalate
+    """
+    resume_after_ms: NotRequired[int]
+    """pause between the end of the wait and the next run, up to 30 days"""
+
+
+class SuspendBody(SuspendBodyOptions):
     """What suspend takes."""
 
     lease: str
@@ -2070,19 +2098,6 @@ class SuspendBody(TypedDict):
     comes first: mailbox and operator do not belong there, and with this, or one of the following, operators can
     resume the wait, and a later claim brings the answer among the waits
     """
-    reason: NotRequired[str]
-    """waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result,
-    waiting_for_operator_review or waiting_for_children; the default with a question is waiting_for_approval, of
-    children waiting_for_children
-    """
-    within_ms: NotRequired[int]
-    """how long at most, up to ten years; default for ever"""
-    on_timeout: NotRequired[str]
-    """fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that
-    were opened before the wait stay open for the next one on their keys) or escalate
-    """
-    resume_after_ms: NotRequired[int]
-    """pause between the end of the wait and the next run, up to 30 days"""
 
 
 class SuspendAnswer(TypedDict):
@@ -2103,13 +2118,9 @@ class OtherBody(TypedDict):
     """cancel it, with its flow, if it is open when the wait is over, or when this execution ends before"""
 
 
-class ChildrenBody(TypedDict):
-    """What waitChildren takes."""
+class ChildrenBodyOptions(TypedDict):
+    """Members of ChildrenBody besides lease, wait, children."""
 
-    lease: str
-    """of the execution, as it came with the claim"""
-    wait: str
-    """its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"""
     mode: NotRequired[str]
     """all (default): until all have ended; first; success: until one has succeeded, or all have ended; fail_fast: until
     one did not succeed, or all have ended
@@ -2118,10 +2129,6 @@ class ChildrenBody(TypedDict):
     """cancel those that are open when the wait is over"""
     leave: NotRequired[bool]
     """let them run on when this execution ends before them"""
-    children: NotRequired[list[NodeBody]]
-    """up to 1000, each after those that it depends on. A name stands for the same child in every run, with the same
-    input. Required without others
-    """
     others: NotRequired[list[OtherBody]]
     """executions that somebody else made and that are waited for like children, up to 1000 with these. Nobody cancels
     those without cancel
@@ -2144,6 +2151,19 @@ class ChildrenBody(TypedDict):
     """
     resume_after_ms: NotRequired[int]
     """pause between the end of the wait and the next run, up to 30 days"""
+
+
+class ChildrenBody(ChildrenBodyOptions):
+    """What waitChildren takes."""
+
+    lease: str
+    """of the execution, as it came with the claim"""
+    wait: str
+    """its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"""
+    children: NotRequired[list[NodeBody]]
+    """up to 1000, each after those that it depends on. A name stands for the same child in every run, with the same
+    input. Required without others
+    """
 
 
 class ChildrenAnswer(TypedDict):
@@ -2330,8 +2350,8 @@ class ScheduleList(TypedDict):
     """which partitions did not answer, so that what they have is not in the list"""
 
 
-class SchedulePut(TypedDict):
-    """What putSchedule takes."""
+class SchedulePutOptions(TypedDict):
+    """Members of SchedulePut besides kind."""
 
     cron: NotRequired[str]
     """minute hour day month weekday"""
@@ -2353,8 +2373,6 @@ class SchedulePut(TypedDict):
     """it ends after so many runs since its creation; 0: without end"""
     jitter_ms: NotRequired[int]
     """each run starts up to so much later, at most 24 h and halfway to the next run"""
-    kind: str
-    """kind of the work; for a flow, the name of flows of this shape"""
     namespace: NotRequired[str]
     lane: NotRequired[str]
     priority: NotRequired[int]
@@ -2385,6 +2403,13 @@ class SchedulePut(TypedDict):
     """refuse to change a schedule that exists"""
     reason: NotRequired[str]
     """the audit trail and a history keep 1 KiB of it; of a hold at most 256"""
+
+
+class SchedulePut(SchedulePutOptions):
+    """What putSchedule takes."""
+
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
 
 
 class ScheduleSet(TypedDict):

@@ -18,7 +18,8 @@ class Event:
 async def events(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[Event]:
     """The complete events of a body. An event that the connection cut is not given."""
     rest, size = bytearray(), 0
-    last_id, name, data = "", "", []
+    last_id, name = "", ""
+    data: list[str] = []
     async for piece in pieces:
         rest += piece
         *lines, tail = rest.split(b"\n")

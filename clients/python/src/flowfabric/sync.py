@@ -6,8 +6,8 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Self, TypeVar, cast
 
 from . import client as _async
 
@@ -72,16 +72,17 @@ class Client:
             while (found := self._loop.run(following()))[0]:
                 yield found[1]
         finally:
-            self._loop.run(items.aclose())  # type: ignore[attr-defined]
+            self._loop.run(cast(AsyncGenerator[T, None], items).aclose())
+
+    def _call(self, name: str, *args: Any, **options: Any) -> Any:
+        answer = getattr(self._client, name)(*args, **options)
+        return self._loop.run(answer) if inspect.iscoroutine(answer) else self._each(answer)
 
 
 def _blocking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Client, *args: Any, **options: Any) -> Any:
-        answer = getattr(self._client, name)(*args, **options)
-        if inspect.iscoroutine(answer):
-            return self._loop.run(answer)
-        return self._each(answer)
+        return self._call(name, *args, **options)  # pyright: ignore[reportPrivateUsage]
 
     return call
 

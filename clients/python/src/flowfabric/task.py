@@ -9,26 +9,26 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from .api import decode, encode
+from .api import decode, encode, value_of
 from .errors import FlowFabricError, Permanent, Retry
+from .frames import Output
 from .gates import Gates
-from .options import ChildrenOptions, Node, WaitOptions
+from .models import ChildOutcome, ChildrenBodyOptions, Claimed, NodeBody, StoredSignal, SuspendBodyOptions, SuspendResult
 
 if TYPE_CHECKING:
     from .worker import Worker
 
 JSON = dict[str, Any]
+Turn = Literal["", "over", "stopped", "begin"]
 log = logging.getLogger("flowfabric")
 
-_MOST_FRAMES = 100
-_MOST_BYTES = 512 * 1024
 _MOST_PENDING = 1000
 _UNSET: Any = object()
 
 # Refusals with 404 and 409 that say nothing about the lease.
-_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes"}
+_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes", "turn_stopped"}
 
 
 class LeaseLost(BaseException):
@@ -48,7 +48,7 @@ class Answer:
     name: str = ""
     by: str = ""
     reason: str = ""
-    signals: list[JSON] = field(default_factory=list)
+    signals: list[StoredSignal] = field(default_factory=list[StoredSignal])
 
 
 @dataclass(slots=True)
@@ -70,19 +70,10 @@ class Outcome:
     value: Any = None
 
 
-def value_of(payload: JSON | None) -> Any:
-    """A payload: its JSON value, or its bytes."""
-    if not payload:
-        return None
-    if "base64" in payload:
-        return base64.b64decode(payload["base64"])
-    return payload.get("value")
-
-
 class Task(Gates):
     """One run of a handler. After a wait the handler runs again from the top, with the answer."""
 
-    def __init__(self, worker: Worker, claim: JSON) -> None:
+    def __init__(self, worker: Worker, claim: Claimed) -> None:
         super().__init__(list(claim.get("gates") or []))
         self._worker = worker
         self.claim = claim
@@ -95,22 +86,24 @@ class Task(Gates):
         self.tags: dict[str, str] = claim.get("tags") or {}
         self.stopping = asyncio.Event()
         self.lost = False
-        self.until = 0.0  # the lease lasts, by time.monotonic
+        self.heard: str = claim.get("stopping", "")  # the newest stop
+        if self.heard:
+            self.stopping.set()
+        self.began = self.until = 0.0  # of the run, and how long its lease may be trusted, by time.monotonic
+        self.work: asyncio.Task[None] | None = None
+        self.completing = False  # its result goes with the next claim
         self.ended = False
         self.freed = False  # its slot is another's
         self.failed_step: tuple[BaseException, str, int] | None = None
         self._steps = {name: value_of(p) for name, p in (claim.get("steps") or {}).items()}
         self._received: dict[str, int] = {}
-        self._last: int = claim.get("last_sequence", 0)
-        self._pending: list[tuple[JSON, int]] = []
-        self._sending: asyncio.Task[None] | None = None
-        self._frame_error: BaseException | None = None
+        self._output = Output(self, claim.get("last_sequence", 0))
 
     # Calls
 
     async def call(self, verb: str, **body: Any) -> Any:
         """A call of the worker protocol about this execution. A lost lease cancels the handler."""
-        self._check()
+        self.check()
         try:
             return await self._worker.call(verb, {"lease": self.lease, **body})
         except FlowFabricError as e:
@@ -124,11 +117,17 @@ class Task(Gates):
         """A call that counts also when the lease is over."""
         return await self._worker.call(verb, {"lease": self.lease, **body})
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what ends the run, if its lease is lost or it has ended."""
         if self.lost:
             raise asyncio.CancelledError("the lease is lost")
         if self.ended:
             raise Ended()
+
+    def hear(self, stop: str) -> None:
+        """Somebody asked the execution to stop what it says."""
+        self.heard = stop
+        self.stopping.set()
 
     async def end(self, verb: str, **body: Any) -> Any:
         """End the run with a call, after all frames were sent."""
@@ -151,53 +150,26 @@ class Task(Gates):
         live_ms: int = 0,
     ) -> None:
         """Append output that others follow live: a text, JSON or bytes. Frames are sent in the background."""
-        self._check()
-        if self._frame_error:
-            raise self._frame_error
+        self.check()
+        if self._output.error:
+            raise self._output.error
         frame: JSON = {"type": type}
-        size = 64
         if text is not None:
             frame["text"] = text
-            size += len(text.encode(errors="surrogatepass"))
         if json is not _UNSET:
-            encoded = encode(json)
-            frame["json"], size = decode(encoded), size + len(encoded)
+            frame["json"] = json
         if data is not None:
             frame["base64"] = base64.b64encode(data).decode()
-            size += len(data)
         for name, value in (("correlation", correlation), ("source", source), ("live_ms", live_ms)):
             if value:
                 frame[name] = value
-        self._pending.append((frame, size))
-        if self._sending is None:
-            self._sending = asyncio.create_task(self._send_frames())
-        if len(self._pending) >= _MOST_PENDING:
+        self._worker.frames.add(self._output, encode(frame))
+        if len(self._output.pending) >= _MOST_PENDING:
             await self.flush()
 
     async def flush(self) -> None:
         """Wait until all frames are stored."""
-        while self._sending is not None:
-            await asyncio.shield(self._sending)
-        if self._frame_error:
-            raise self._frame_error
-
-    async def _send_frames(self) -> None:
-        try:
-            while self._pending and not self.lost:
-                count, size = 0, 0
-                for _, one in self._pending[:_MOST_FRAMES]:
-                    if count and size + one > _MOST_BYTES:
-                        break
-                    count, size = count + 1, size + one
-                frames = [frame for frame, _ in self._pending[:count]]
-                await self.call("frames", first=self._last + 1, frames=frames)
-                self._last += count
-                del self._pending[:count]
-        except BaseException as e:
-            self._pending.clear()
-            self._frame_error = e
-        finally:
-            self._sending = None
+        await self._output.wait()
 
     async def progress(self, percent: int | None = None, message: str = "") -> None:
         """Say how far the execution is."""
@@ -210,14 +182,19 @@ class Task(Gates):
         """Whether a step was recorded, by this run or an earlier one."""
         return name in self._steps
 
-    async def step(self, name: str, do: Callable[..., Any], *args: Any) -> Any:
-        """Run `do` once, and record what it returns as JSON. Later runs get the record."""
-        self._check()
+    async def step(self, name: str, do: Callable[..., Any], *args: Any, turn: Turn = "") -> Any:
+        """Run `do` once, and record what it returns as JSON. Later runs get the record.
+
+        `turn` is for a handler that talks in turns. The last word of one is "over", which is refused with the code
+        turn_stopped while `stopping` is set; "stopped" records what there is of a turn that was stopped, and clears
+        `stopping`; "begin" is the first step of the next one.
+        """
+        self.check()
         if name in self._steps:
             return self._steps[name]
-        return await self.step_done(name, lambda: do(*args), time.monotonic())
+        return await self.step_done(name, lambda: do(*args), time.monotonic(), turn)
 
-    async def step_done(self, name: str, do: Callable[[], Any], began: float) -> Any:
+    async def step_done(self, name: str, do: Callable[[], Any], began: float, turn: Turn = "") -> Any:
         """Record what `do` returns for a step that began at a time of time.monotonic."""
         try:
             value = do()
@@ -229,12 +206,16 @@ class Task(Gates):
         took = int(1000 * (time.monotonic() - began))
         value = decode(encode(value))  # so that this run sees what later runs see
         await self.flush()
-        await self.call("step", name=name, value=value, took_ms=took)
+        said = await self.call("step", name=name, value=value, took_ms=took, **({"turn": turn} if turn else {}))
         self._steps[name] = value
+        if turn == "stopped":
+            self.stopping.clear()
+        elif said.get("stopping"):
+            self.hear(said["stopping"])
         return value
 
     async def token(self, key: str) -> str:
-        """The token of a waitpoint, for whoever may answer. Hand it out inside a step."""
+        """The token of a waitpoint, with which somebody can answer it. Hand it out inside a step."""
         return (await self.call("waitpoint", key=key))["token"]
 
     async def close_token(self, key: str) -> None:
@@ -247,22 +228,21 @@ class Task(Gates):
         *,
         question: JSON | None = None,
         until: JSON | None = None,
-        **options: Unpack[WaitOptions],
+        **options: Unpack[SuspendBodyOptions],
     ) -> Answer:
         """Wait for a signal on the waitpoint of this name, or for `until`. The slot is free meanwhile."""
-        answer = (self.claim.get("waits") or {}).get(name)
-        if answer is None:
+        recorded = self.claim.get("waits", {}).get(name)
+        if recorded is None:
             more: JSON = {"question": question} if question else {}
             if until:
                 more["until"] = until
-            reply = await self._suspend(wait=name, **more, **options)
-            answer = reply["answer"]
+            recorded = (await self._suspend(wait=name, **more, **options))["answer"]
+        answer: SuspendResult = recorded
         signals = answer.get("signals") or []
-        first = signals[0] if signals else {}
         return Answer(
             answer["cause"],
-            value_of(first.get("payload")),
-            first.get("name", ""),
+            value_of(signals[0]["payload"]) if signals else None,
+            signals[0]["name"] if signals else "",
             answer.get("by", ""),
             answer.get("reason", ""),
             signals,
@@ -276,7 +256,7 @@ class Task(Gates):
         text: str = "",
         choices: Iterable[str | JSON] = (),
         assignee: str = "",
-        **options: Unpack[WaitOptions],
+        **options: Unpack[SuspendBodyOptions],
     ) -> Answer:
         """Ask people, and wait for their answer. `name` of the answer is the choice."""
         question: JSON = {"title": title}
@@ -295,7 +275,7 @@ class Task(Gates):
         return reply
 
     async def receive(
-        self, mailbox: str, *, look: bool = False, **options: Unpack[WaitOptions]
+        self, mailbox: str, *, look: bool = False, **options: Unpack[SuspendBodyOptions]
     ) -> Message | None:
         """The next message of a mailbox, which every later run gets, too.
 
@@ -314,20 +294,20 @@ class Task(Gates):
         return Message(m["number"], value_of(m["payload"]), m.get("by", ""), m.get("sent_at", ""))
 
     async def children(
-        self, wait: str, children: Iterable[Node], **options: Unpack[ChildrenOptions]
+        self, wait: str, children: Iterable[NodeBody], **options: Unpack[ChildrenBodyOptions]
     ) -> dict[str, Outcome]:
         """Run other executions, and return how they ended, by name."""
-        outcomes = (self.claim.get("children") or {}).get(wait)
+        outcomes: dict[str, ChildOutcome] | None = self.claim.get("children", {}).get(wait)
         if outcomes is None:
             await self.flush()
             reply = await self.call("children", wait=wait, children=list(children), **options)
             if reply["parked"]:
                 self.ended = True
                 raise Ended()
-            outcomes = reply.get("outcomes") or {}
+            outcomes = reply["outcomes"]
         return {
             name: Outcome(one["id"], one.get("outcome", ""), value_of(one.get("result")))
-            for name, one in outcomes.items()
+            for name, one in (outcomes or {}).items()
         }
 
     # Ends

@@ -7,13 +7,18 @@ import contextlib
 import inspect
 import logging
 import signal
+import ssl
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from .api import Api
+from .api import Api, encode
+from .claims import LOOPS, Claims
 from .errors import ConnectionLost, FlowFabricError, Permanent
+from .frames import Frames
 from .http import HTTPTransport, Transport
+from .leases import Leases
+from .models import Claimed
 from .task import Ended, Task
 from .threads import in_thread
 
@@ -22,9 +27,8 @@ Handler = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
 log = logging.getLogger("flowfabric")
 
-_MOST_CLAIM = 100
-_MOST_LEASES = 1000
-_WAIT = 20.0
+_MOST_RESULT = 1024 * 1024
+_BAD_RESULT = "invalid_result"
 _LAST_WORDS = 5.0  # for handlers that are cancelled, and for the calls that end a session
 
 
@@ -32,7 +36,8 @@ class Worker:
     """Handlers of many kinds in one session. A handler that is no coroutine function runs in a thread.
 
     `concurrency` is how many handlers run at once, `lease` for how many seconds a worker that died keeps its
-    executions, `drain` how long handlers may go on after stop.
+    executions, 2..600, `drain` for how many seconds handlers may go on after stop. `ssl_context` is for an address that
+    begins with https, where the default trusts what the machine trusts.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Worker:
         capabilities: Sequence[str] = (),
         labels: dict[str, str] | None = None,
         version: str = "",
+        ssl_context: ssl.SSLContext | None = None,
         transport: Transport | None = None,
     ) -> None:
         if concurrency < 1:
@@ -63,12 +69,12 @@ class Worker:
         self._says = {k: v for k, v in more.items() if v} | {
             "name": name, "concurrency": concurrency, "lease_ms": int(lease * 1000)
         }  # fmt: skip
-        self._own = None if transport else HTTPTransport(url, max_idle=concurrency + 8)
-        self._api = Api(url, token, transport=transport or self._own, retry_for=None)
+        self._own = transport is None
+        self._transport = transport or HTTPTransport(url, ssl_context=ssl_context, max_idle=concurrency + 8)
+        self._api = Api(token, self._transport, retry_for=None)
         self._session = ""
-        self._running: dict[str, Task] = {}
+        self.running: dict[str, Task] = {}  # what it has leases of
         self._works: set[asyncio.Task[None]] = set()
-        self._runs: dict[Task, asyncio.Task[None]] = {}  # those whose handler may be cancelled
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -85,7 +91,7 @@ class Worker:
 
     # Calls
 
-    async def call(self, verb: str, body: JSON, *, timeout: float | None = None) -> Any:
+    async def call(self, verb: str, body: JSON | bytes, *, timeout: float | None = None) -> Any:
         """A call of the worker protocol. A session that is gone is opened again: leases do not depend on it."""
         while True:
             session = self._session
@@ -119,164 +125,144 @@ class Worker:
         if not self.handlers:
             raise ValueError("the worker has no handlers")
         self._loop, self._stop, self._opening = asyncio.get_running_loop(), asyncio.Event(), asyncio.Lock()
-        self._settled = asyncio.Event()
-        self._slots = asyncio.Semaphore(self.concurrency)
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._claims, self.frames, self._leases = Claims(self), Frames(self), Leases(self)
         caught = self._catch() if signals else []
-        taking = asyncio.create_task(self._take())
-        renewing = asyncio.create_task(self._renew())
+        serving = asyncio.create_task(self._serve())
         stopping = asyncio.create_task(self._stop.wait())
         try:
-            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for number in caught:
                 self._loop.remove_signal_handler(number)
-            failed = taking.done() and not taking.cancelled() and taking.exception()
-            for one in (taking, stopping):
-                one.cancel()
-            await asyncio.gather(taking, stopping, return_exceptions=True)
-            await self._end(renewing)
+            stopping.cancel()
+            failed = serving.exception() if serving.done() and not serving.cancelled() else None
+            try:
+                await self._end(serving)
+            finally:
+                serving.cancel()
         if failed:
             raise failed
 
+    async def _serve(self) -> None:
+        await self._open("")
+        loops = [asyncio.create_task(self._claims.run()) for _ in range(LOOPS)]
+        loops += [asyncio.create_task(self.frames.run()), asyncio.create_task(self._leases.run())]
+        try:
+            await asyncio.gather(*loops)
+        finally:
+            for one in loops:
+                one.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+
     def _catch(self) -> list[int]:
-        caught = []
+        caught: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or another thread
                 asyncio.get_running_loop().add_signal_handler(number, self.stop)
                 caught.append(number)
         return caught
 
-    async def _end(self, renewing: asyncio.Task[None]) -> None:
+    async def _end(self, serving: asyncio.Task[None]) -> None:
         """Let handlers end, cancel those that do not, and give their executions back."""
-        if self._works:
-            await asyncio.wait(self._works, timeout=self.drain)
-        left = list(self._running)
-        for task in list(self._running.values()):
+        self._claims.stop()
+        if not serving.done():  # else nothing can be completed any more
+            empty = asyncio.create_task(self._empty.wait())
+            await asyncio.wait({empty, serving}, timeout=self.drain, return_when=asyncio.FIRST_COMPLETED)
+            empty.cancel()
+        left = list(self.running.values())
+        for task in left:
             self.lose(task)
         if self._works:
             await asyncio.wait(self._works, timeout=_LAST_WORDS)
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
         try:
             async with asyncio.timeout(_LAST_WORDS):
-                for some in _parts(left):
-                    for lease in some:
-                        with contextlib.suppress(FlowFabricError):
-                            await self._api.call("POST", f"/v1/workers/{self._session}:release", {"lease": lease})
+                for i in range(0, len(left), 16):
+                    await asyncio.gather(*(self._release(task) for task in left[i : i + 16]))
                 if self._session:
                     await self._api.call("POST", f"/v1/workers/{self._session}:close", {"leases": []})
         except (FlowFabricError, TimeoutError) as e:
             log.warning("the session was not closed: %s", e)
         if self._own:
-            await self._own.close()
+            await self._transport.close()
 
-    async def _take(self) -> None:
-        await self._open("")
-        while True:
-            self._settled.clear()
-            if len(self._running) >= 2 * self.concurrency:  # the server is slow to settle
-                await self._settled.wait()
-                continue
-            await self._slots.acquire()
-            free = 1
-            while free < min(_MOST_CLAIM, 2 * self.concurrency - len(self._running)) and not self._slots.locked():
-                await self._slots.acquire()
-                free += 1
-            claims: list[JSON] = []
-            try:
-                body = {"max": free, "wait_ms": int(_WAIT * 1000)}
-                claims = (await self.call("claim", body, timeout=_WAIT + 30))["executions"]
-            finally:
-                for _ in range(free - len(claims)):
-                    self._slots.release()
-            for claim in claims:
-                task = Task(self, claim)
-                task.until = time.monotonic() + self.lease
-                self._running[task.lease] = task
-                work = asyncio.create_task(self._work(task))
-                self._runs[task] = work
-                self._works.add(work)
-                work.add_done_callback(self._works.discard)
+    async def _release(self, task: Task) -> None:
+        with contextlib.suppress(FlowFabricError):  # it may have ended
+            await self._api.call("POST", f"/v1/workers/{self._session}:release", {"lease": task.lease})
 
-    # Leases
+    # Executions
 
-    async def _renew(self) -> None:
-        """Renew all leases, three times as often as need be."""
-        while True:
-            await asyncio.sleep(self.lease / 3)
-            for some in _parts(list(self._running)):
-                began = time.monotonic()
-                try:
-                    async with asyncio.timeout(self.lease / 3):
-                        answers = (await self.call("renew", {"leases": some}))["leases"]
-                except (FlowFabricError, TimeoutError) as e:
-                    log.warning("leases were not renewed: %s", e)
-                    self._expire(some)
-                    continue
-                for answer in answers:
-                    task = self._running.get(answer["lease"])
-                    if task is None:
-                        continue
-                    if not answer["held"]:
-                        log.info("%s is not ours any more: %s", task.id, answer.get("code"))
-                        self.lose(task)
-                        continue
-                    task.until = began + self.lease
-                    if answer.get("stopping"):
-                        task.stopping.set()
+    def start(self, claim: Claimed) -> None:
+        """Run the handler of an execution that was taken, or give it back after stop."""
+        task = Task(self, claim)
+        task.began = time.monotonic()
+        task.until = self._leases.until(task.began)
+        self.running[task.lease] = task
+        self._empty.clear()
+        task.work = self._spawn(self._give_back(task) if self._claims.stopped else self._work(task))
 
-    def _expire(self, leases: Iterable[str]) -> None:
-        """Give up what nobody renewed in time: another worker may have it."""
-        for lease in leases:
-            task = self._running.get(lease)
-            if task and task.until < time.monotonic():
-                self.lose(task)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        out = asyncio.create_task(work)
+        self._works.add(out)
+        out.add_done_callback(self._works.discard)
+        return out
 
     def lose(self, task: Task) -> None:
         """Cancel the handler of a task, and tell nobody."""
-        if not task.lost:
+        if not task.lost and not task.completing:
             task.lost = True
-            work = self._runs.pop(task, None)
-            if work and work is not asyncio.current_task():
-                work.cancel()
+            if task.work and task.work is not asyncio.current_task():
+                task.work.cancel()
+
+    def forget(self, task: Task) -> None:
+        """The worker has nothing more to do with an execution."""
+        self.running.pop(task.lease, None)
+        if not self.running:
+            self._empty.set()
+
+    def refused(self, task: Task, code: str) -> None:
+        """The result of a task was refused: fail it."""
+        task.completing, task.ended = False, False
+        task.work = self._spawn(self._fail(task, Permanent(f"the result was refused: {code}", category=_BAD_RESULT)))
 
     # Handlers
 
     async def _work(self, task: Task) -> None:
         try:
+            if task.claim.get("input_lost"):
+                raise Permanent("the input was deleted from the store", category="input_lost")
             try:
-                if task.claim.get("input_lost"):
-                    raise Permanent("the input was deleted from the store", category="input_lost")
-                try:
-                    result = await self._handle(task)
-                finally:
-                    self._free(task)  # the next handler runs while this execution is settled
-                await self._complete(task, result)
-            except Exception as e:
-                if not task.lost and not task.ended:
-                    log.info("%s fails: %s", task.id, e, exc_info=not isinstance(e, ConnectionLost))
-                    await task.fail(e)
-            except BaseExceptionGroup:
-                if not task.ended and not task.lost:
-                    raise
+                result = await self._handle(task)
+            finally:
+                self._free(task)  # the next handler runs while this execution is settled
+            text = _result(result)
+            await task.flush()
+            task.check()
+            task.completing = task.ended = True
+            self._claims.complete(task, text)
         except Ended:
             pass
         except asyncio.CancelledError:
             if not task.lost and not task.ended:
-                await self._cancelled(task)
+                await self._give_back(task)
+        except Exception as e:
+            await self._fail(task, e)
         except BaseException as e:  # the execution comes back when its lease is over
-            log.warning("%s was not settled: %r", task.id, e)
+            if not task.lost and not task.ended:
+                log.warning("%s was not settled: %r", task.id, e)
         finally:
-            self._running.pop(task.lease, None)
-            self._runs.pop(task, None)
             self._free(task)
-            self._settled.set()
+            if not task.completing:
+                self.forget(task)
 
     def _free(self, task: Task) -> None:
         """Let another handler run."""
         if not task.freed:
             task.freed = True
-            self._slots.release()
+            self._claims.slot_free()
 
     async def _handle(self, task: Task) -> Any:
         do = self.handlers.get(task.kind)
@@ -286,24 +272,36 @@ class Worker:
             return await do(task, task.input)
         return await in_thread(do, task)
 
-    async def _complete(self, task: Task, result: Any) -> None:
-        await task.flush()
+    async def _fail(self, task: Task, e: Exception) -> None:
         try:
-            await task.end("complete", result=result)
-        except FlowFabricError as e:
-            if e.status in (0, 400, 413) and not isinstance(e, ConnectionLost):
-                raise Permanent(f"the result was refused: {e}", category="invalid_result") from e
-            raise
+            if not task.lost and not task.ended:
+                log.info("%s fails: %s", task.id, e, exc_info=None if isinstance(e, ConnectionLost) else e)
+                await task.fail(e)
+        except FlowFabricError as refused:
+            log.warning("%s was not settled: %r", task.id, refused)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self.forget(task)
 
-    async def _cancelled(self, task: Task) -> None:
-        """The handler was cancelled by its own code, or a program cancels run: give the execution back."""
+    async def _give_back(self, task: Task) -> None:
+        """Release an execution that nobody works on: it came after stop, or its handler was cancelled."""
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 await task.call("release")
         except (FlowFabricError, TimeoutError, asyncio.CancelledError) as e:
             log.warning("%s was not released: %r", task.id, e)
+        finally:
+            self._free(task)
+            self.forget(task)
 
 
-def _parts(leases: list[str]) -> Iterable[list[str]]:
-    for i in range(0, len(leases), _MOST_LEASES):
-        yield leases[i : i + _MOST_LEASES]
+def _result(value: Any) -> bytes:
+    """A result as JSON."""
+    try:
+        text = encode(value)
+    except FlowFabricError as e:
+        raise Permanent(f"the result was refused: {e}", category=_BAD_RESULT) from e
+    if len(text) > _MOST_RESULT:
+        raise Permanent(f"the result has {len(text)} bytes, want at most {_MOST_RESULT}", category=_BAD_RESULT)
+    return text

@@ -1,0 +1,490 @@
+import { mayRetry, path, Backoff } from "./api.js"
+import { onAbort, pause } from "./cancel.js"
+import type { Client } from "./client.js"
+import { bytesOf, encode, type Codec } from "./encoding.js"
+import { FlowFabricError, Permanent, Suspended } from "./errors.js"
+import { FrameSender } from "./frames.js"
+import type * as m from "./models.js"
+import { Task, type TaskWorker } from "./task.js"
+
+/** Handles the executions of a kind, and returns the result. */
+export type Handler<Input = any, Output = unknown> = (task: Task<Input>) => Output | Promise<Output>
+
+/** What a worker is. */
+export interface WorkerOptions extends Pick<m.WorkerBody, "namespaces" | "lanes" | "capabilities" | "labels" | "version"> {
+  client: Client
+  /** for people, 1..24 of A-Z a-z 0-9 . _ -. Default node */
+  name?: string
+  /** handlers that run at once, 1..1000. Default 64 */
+  concurrency?: number
+  /** how long a worker that died keeps its executions, 2,000..600,000 ms. Default 30,000 */
+  leaseMs?: number
+  /** how long handlers may go on when the worker ends. Default 20,000 ms */
+  drainMs?: number
+  /** how its lanes share its claims: 1..1000 for a lane of lanes. Default 1 */
+  laneWeights?: Record<string, number>
+  /** in Node.js: SIGTERM and SIGINT end run. Default false */
+  handleSignals?: boolean
+  /** Default: warnings go to console.warn */
+  log?: (level: "info" | "warn", text: string, error?: unknown) => void
+}
+
+/** A completion on its way. */
+interface Done {
+  task: Task
+  text: string
+  bytes: number
+}
+
+const MOST_CLAIM = 100
+const MOST_CLAIMS = 1 // that wait for work at once
+const MOST_COMPLETES = 1 // calls that only complete, at once
+const MOST_BODY = 1_300_000
+const MOST_RESULT = 1024 * 1024
+const WAIT_MS = 20_000
+const SPARE_MS = 30_000 // for the answer of a claim, after its wait
+const LAST_WORDS_MS = 3_000 // for handlers that are told to end, and for the calls that end a session
+
+const later: (call: () => void) => void =
+  (globalThis as { setImmediate?: (call: () => void) => void }).setImmediate ?? (call => setTimeout(call))
+
+interface Process {
+  on(name: string, call: () => void): void
+  off(name: string, call: () => void): void
+}
+
+/**
+ * Handlers of many kinds in one session. It takes work when there is a free slot, completes with its next claim, and
+ * renews all leases with one call.
+ */
+export class Worker implements TaskWorker {
+  readonly concurrency: number
+  readonly leaseMs: number
+  readonly drainMs: number
+  readonly json: Codec
+  readonly #client: Client
+  readonly #options: WorkerOptions
+  readonly #handlers = new Map<string, Handler>()
+  readonly #log: NonNullable<WorkerOptions["log"]>
+  readonly #frames: FrameSender
+  readonly #unsettled = new Map<string, Task>() // by lease: the server does not know yet how the run ends
+  readonly #working = new Set<Task>() // whose handler runs
+  readonly #closed = new AbortController() // ends all calls
+  #taking = new AbortController() // ends the claims that wait
+  #watching: { control: AbortController; tasks: Set<Task> } | undefined
+  #done: Done[] = []
+  #reserved = 0 // slots of claims under way
+  #claims = 0
+  #completes = 0
+  #session = ""
+  #opening: Promise<void> | undefined
+  #woken = false
+  #idle: (() => void)[] = []
+  #fatal: ((e: unknown) => void) | undefined
+  #state: "new" | "running" | "draining" | "ended" = "new"
+
+  constructor(options: WorkerOptions) {
+    const { concurrency = 64, leaseMs = 30_000, drainMs = 20_000 } = options
+    bounded("concurrency", concurrency, 1, 1000)
+    bounded("leaseMs", leaseMs, 2_000, 600_000)
+    bounded("drainMs", drainMs, 0, 2 ** 31 - 1)
+    this.concurrency = concurrency
+    this.leaseMs = leaseMs
+    this.drainMs = drainMs
+    this.#options = options
+    this.#client = options.client
+    this.json = options.client.api.json
+    this.#log = options.log ?? ((level, text, error) => {
+      if (level === "warn") console.warn(`flowfabric: ${text}`, ...(error === undefined ? [] : [error]))
+    })
+    this.#frames = new FrameSender(body => this.call("frames", body), later)
+  }
+
+  /** Has a function handle the executions of a kind. */
+  handle<Input = any, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
+    if (this.#handlers.has(kind)) throw new TypeError(`kind ${JSON.stringify(kind)} has a handler already`)
+    this.#handlers.set(kind, handler)
+    return this
+  }
+
+  // Life
+
+  /**
+   * Works until the signal is aborted, or stop; then drains. A refusal of the session itself is thrown. A worker runs
+   * once.
+   */
+  async run(signal?: AbortSignal): Promise<void> {
+    if (this.#handlers.size === 0) throw new TypeError("the worker has no handlers")
+    if (this.#state !== "new") throw new TypeError("a worker runs once")
+    this.#state = "running"
+    const stop = () => this.stop()
+    const off = onAbort(signal, stop)
+    const process = (globalThis as { process?: Process }).process
+    const signals = this.#options.handleSignals && process ? ["SIGTERM", "SIGINT"] : []
+    for (const one of signals) process?.on(one, stop)
+    const tick = setInterval(() => this.#tick(), this.#tickMs)
+    try {
+      const failed = new Promise<never>((_, reject) => (this.#fatal = reject))
+      await Promise.race([failed, this.#untilStopped()])
+    } finally {
+      await this.#drain()
+      clearInterval(tick)
+      for (const one of signals) process?.off(one, stop)
+      off()
+    }
+  }
+
+  /** Takes no more work, and lets handlers end. */
+  stop(): void {
+    this.#taking.abort(new Suspended())
+  }
+
+  async #untilStopped(): Promise<void> {
+    const stopped = new Promise<void>(resolve => onAbort(this.#taking.signal, resolve))
+    try {
+      await this.#open("", this.#taking.signal)
+    } catch (e) {
+      if (!this.#taking.signal.aborted) throw e
+    }
+    this.#wake()
+    await stopped
+  }
+
+  async #drain(): Promise<void> {
+    this.#state = "draining"
+    this.stop()
+    this.#wake()
+    await this.#untilIdle(this.drainMs)
+    const left = [...this.#unsettled.keys()]
+    for (const task of this.#unsettled.values()) this.lose(task, "draining")
+    await this.#untilIdle(LAST_WORDS_MS)
+    this.#state = "ended"
+    this.#closed.abort(new Suspended())
+    this.#watching?.control.abort()
+    if (!this.#session) return
+    try { // what is left goes back at once
+      const target = `${path("workers", this.#session)}:close`
+      await this.#client.api.call("POST", target, { body: { leases: left }, retryForMs: LAST_WORDS_MS, timeoutMs: LAST_WORDS_MS })
+    } catch (e) {
+      this.#log("warn", "the session was not closed", e)
+    }
+  }
+
+  /** Waits until all that was taken is settled, and no handler runs. */
+  #untilIdle(ms: number): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, ms)
+      this.#idle.push(() => (clearTimeout(timer), resolve()))
+      this.#settled()
+    })
+  }
+
+  #settled(): void {
+    if (this.#unsettled.size === 0 && this.#working.size === 0) for (const one of this.#idle.splice(0)) one()
+  }
+
+  // Calls
+
+  /** A call of the worker protocol, repeated until it is answered. A session that is gone is opened again. */
+  async call<T>(verb: string, body: object | string, signal = this.#closed.signal, timeoutMs?: number): Promise<T> {
+    for (;;) {
+      const session = this.#session
+      try {
+        return await this.#client.api.call<T>("POST", `${path("workers", session)}:${verb}`, {
+          body, signal, retryForMs: Infinity, ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        })
+      } catch (e) {
+        if (!(e instanceof FlowFabricError) || e.code !== "session_not_found") throw e
+      }
+      await this.#open(session, this.#closed.signal)
+    }
+  }
+
+  /** Opens a session in the place of one that is gone, once for all calls that miss it. */
+  #open(gone: string, signal: AbortSignal): Promise<void> {
+    if (this.#session !== gone) return Promise.resolve()
+    this.#opening ??= this.#openSession(signal).finally(() => (this.#opening = undefined))
+    return this.#opening
+  }
+
+  async #openSession(signal: AbortSignal): Promise<void> {
+    const { name = "node", namespaces, lanes, laneWeights, capabilities, labels, version } = this.#options
+    const body: m.WorkerBody = {
+      name, kinds: [...this.#handlers.keys()].sort(), concurrency: this.concurrency, lease_ms: this.leaseMs,
+      ...(namespaces ? { namespaces } : {}),
+      ...(lanes ? { lanes } : {}),
+      ...(laneWeights ? { lane_weights: laneWeights } : {}),
+      ...(capabilities ? { capabilities } : {}),
+      ...(labels ? { labels } : {}),
+      ...(version ? { version } : {}),
+    }
+    const opened = await this.#client.api.call<m.WorkerOpened>("POST", path("workers"), {
+      body, signal, retryForMs: Infinity,
+    })
+    for (const task of this.#unsettled.values()) this.lose(task, "session_not_found") // its leases are refused
+    this.#session = opened.session
+    this.#log("info", `session ${opened.session} takes ${body.kinds.join(", ")}`)
+  }
+
+  wake(frames: Task["frameBuffer"]): void {
+    this.#frames.wake(frames)
+  }
+
+  // Claims
+
+  /** Looks what is to be done, when everything that ends now has ended. */
+  #wake(): void {
+    if (this.#woken) return
+    this.#woken = true
+    later(() => {
+      this.#woken = false
+      this.#next()
+    })
+  }
+
+  /** Makes the calls that can be made: claims for free slots, which complete what is done, and completions alone. */
+  #next(): void {
+    if (this.#state === "ended") return
+    const taking = this.#state === "running" && this.#session !== ""
+    while (taking && this.#claims < MOST_CLAIMS) {
+      const room = 2 * this.concurrency - this.#unsettled.size // a server that settles slowly is given no more
+      const free = Math.min(this.concurrency - this.#working.size - this.#reserved, room, MOST_CLAIM)
+      if (free < 1) break
+      void this.#claim(free)
+    }
+    while (this.#done.length > 0 && this.#completes < MOST_COMPLETES) void this.#claim(0)
+  }
+
+  /** Takes so many executions, after it has completed what is done. */
+  async #claim(max: number): Promise<void> {
+    const list = this.#takeDone()
+    const body = `{"max":${max},"wait_ms":${WAIT_MS},"complete":[${list.map(one => one.text).join(",")}]}`
+    this.#reserved += max
+    if (max > 0) this.#claims++
+    else this.#completes++
+    try {
+      const signal = max > 0 ? this.#taking.signal : this.#closed.signal
+      const answer = await this.call<m.ClaimAnswer>("claim", body, signal, WAIT_MS + SPARE_MS)
+      list.forEach((one, i) => this.#completed(one, answer.completed?.[i]))
+      for (const claim of answer.executions) this.#start(claim)
+    } catch (e) {
+      await this.#notClaimed(list, e)
+    } finally {
+      this.#reserved -= max
+      if (max > 0) this.#claims--
+      else this.#completes--
+      this.#wake()
+    }
+  }
+
+  /** As many completions as go in one call. */
+  #takeDone(): Done[] {
+    let count = 0
+    let bytes = 0
+    for (const one of this.#done) {
+      if (count === MOST_CLAIM || (count > 0 && bytes + one.bytes > MOST_BODY)) break
+      count++
+      bytes += one.bytes
+    }
+    return this.#done.splice(0, count)
+  }
+
+  #completed({ task }: Done, answer: m.CompletedAnswer | undefined): void {
+    if (answer?.held && answer.code) {
+      const refused = new Permanent(`the result was refused: ${answer.code}`, { category: "invalid_result" })
+      void this.#fail(task, refused)
+      return
+    }
+    if (answer && !answer.held) this.#log("info", `${task.id} is not ours any more: ${answer.code}`)
+    this.#forget(task)
+  }
+
+  /** A claim failed: what it was to complete is not told yet. */
+  async #notClaimed(list: Done[], e: unknown): Promise<void> {
+    if (e instanceof Suspended) { // the worker ends
+      this.#done.unshift(...list)
+    } else if (e instanceof FlowFabricError && (e.status === 400 || e.status === 413) && list.length > 0) {
+      await Promise.all(list.map(one => this.#completeAlone(one))) // one of them refuses all
+    } else {
+      for (const { task } of list) this.#unknown(task, e)
+      this.#fatal?.(e)
+      this.stop()
+    }
+  }
+
+  async #completeAlone({ task, text }: Done): Promise<void> {
+    try {
+      await this.call("complete", text)
+      this.#forget(task)
+    } catch (e) {
+      const refused = e instanceof FlowFabricError && (e.status === 400 || e.status === 413)
+      if (refused) await this.#fail(task, new Permanent(`the result was refused: ${e.message}`, { category: "invalid_result" }))
+      else this.#unknown(task, e)
+    }
+  }
+
+  // Handlers
+
+  #start(claim: m.Claimed): void {
+    const task = new Task(this, claim)
+    task.until = performance.now() + this.leaseMs
+    this.#unsettled.set(claim.lease, task)
+    this.#working.add(task)
+    void this.#work(task)
+  }
+
+  async #work(task: Task): Promise<void> {
+    try {
+      const text = await this.#handle(task)
+      if (task.ended) return this.#forget(task)
+      task.ended = true
+      const line = `{"lease":${JSON.stringify(task.claim.lease)},"result":${text}}`
+      this.#done.push({ task, text: line, bytes: bytesOf(line) })
+    } catch (e) {
+      if (task.ended || task.signal.aborted) this.#forget(task)
+      else await this.#fail(task, e)
+    } finally {
+      this.#wake()
+    }
+  }
+
+  /** Runs the handler, and returns the JSON of its result when all frames were sent. */
+  async #handle(task: Task): Promise<string> {
+    let result: unknown
+    try {
+      const handler = this.#handlers.get(task.kind)
+      if (!handler) throw new Permanent(`the worker has no handler of kind ${task.kind}`)
+      if (task.claim.input_lost) throw new Permanent("the input was deleted from the store", { category: "input_lost" })
+      result = await handler(task)
+    } finally { // another handler may run while this execution is settled
+      this.#working.delete(task)
+      this.#wake()
+    }
+    if (!task.ended) await task.flush()
+    task.signal.throwIfAborted()
+    try {
+      const text = encode(this.json, result)
+      const bytes = bytesOf(text)
+      if (bytes > MOST_RESULT) throw new RangeError(`it has ${bytes} bytes, want at most ${MOST_RESULT}`)
+      return text
+    } catch (cause) {
+      throw new Permanent(`the result was refused: ${String(cause)}`, { category: "invalid_result", cause })
+    }
+  }
+
+  async #fail(task: Task, error: unknown): Promise<void> {
+    task.ended = false
+    this.#log("info", `${task.id} fails`, error)
+    try {
+      await task.tellFailure(error)
+      this.#forget(task)
+    } catch (e) {
+      this.#unknown(task, e)
+    }
+  }
+
+  /** The server could not be told how a run ended. If it still is ours, it comes back when its lease is over. */
+  #unknown(task: Task, error: unknown): void {
+    if (!task.signal.aborted) this.#log("warn", `${task.id} was not settled`, error)
+    this.#forget(task)
+  }
+
+  #forget(task: Task): void {
+    this.#unsettled.delete(task.claim.lease)
+    this.#settled()
+  }
+
+  // Leases
+
+  get #tickMs(): number {
+    return Math.min(Math.max(this.leaseMs / 12, 150), 2_500)
+  }
+
+  /** Gives up what nobody renewed in time, and has the leases watched of handlers that have run for a while. */
+  #tick(): void {
+    const now = performance.now()
+    for (const task of this.#working) {
+      if (task.until < now + this.#tickMs && !task.signal.aborted) this.lose(task, "lease_expired")
+    }
+    const old = this.#old(now)
+    if (!this.#watching) {
+      if (old.length > 0) void this.#watch()
+    } else if (old.some(task => !this.#watching?.tasks.has(task))) {
+      this.#watching.control.abort(new Suspended())
+    }
+  }
+
+  #old(now: number): Task[] {
+    return [...this.#working].filter(task => !task.signal.aborted && now - task.began >= this.#tickMs / 2)
+  }
+
+  /**
+   * Renews the leases of all handlers that run for a while, and waits for news of them: that one is lost, or was asked
+   * to stop. It does so again and again, at least every third of a lease.
+   */
+  async #watch(): Promise<void> {
+    let backoff: Backoff | undefined
+    for (;;) {
+      const began = performance.now()
+      const tasks = this.#old(began)
+      if (tasks.length === 0 || this.#state === "ended") break
+      const control = new AbortController()
+      this.#watching = { control, tasks: new Set(tasks) }
+      const off = onAbort(this.#closed.signal, () => control.abort(new Suspended()))
+      const wait = backoff ? 0 : Math.floor(this.leaseMs / 3)
+      try {
+        const answer = await this.#renew(tasks, Math.min(wait, WAIT_MS), control.signal)
+        backoff = undefined
+        for (const task of tasks) task.until = Math.max(task.until, began + this.leaseMs)
+        for (const news of answer.leases ?? []) this.#hear(news)
+      } catch (e) {
+        if (mayRetry(e)) {
+          this.#log("info", "leases were not renewed", e)
+          backoff ??= new Backoff(Infinity)
+          await backoff.pause(e, this.#closed.signal).catch(() => {})
+        } else if (!(e instanceof Suspended)) {
+          this.#log("warn", "leases were not renewed", e)
+          await pause(this.#tickMs, this.#closed.signal).catch(() => {})
+        }
+      } finally {
+        off()
+      }
+    }
+    this.#watching = undefined
+  }
+
+  async #renew(tasks: Task[], wait_ms: number, signal: AbortSignal): Promise<m.ClaimAnswer> {
+    const leases = tasks.map(({ claim, heard }) => ({ lease: claim.lease, ...(heard ? { stopping: heard } : {}) }))
+    const session = this.#session
+    try {
+      return await this.#client.api.call<m.ClaimAnswer>("POST", `${path("workers", session)}:claim`, {
+        body: { max: 0, wait_ms, leases }, signal, retryForMs: 0, timeoutMs: wait_ms + Math.max(this.leaseMs / 6, 300),
+      })
+    } catch (e) {
+      if (!(e instanceof FlowFabricError) || e.code !== "session_not_found") throw e
+      await this.#open(session, this.#closed.signal)
+      throw new Suspended()
+    }
+  }
+
+  #hear(news: m.LeaseAnswer): void {
+    const task = this.#unsettled.get(news.lease)
+    if (!task || !this.#working.has(task)) return
+    if (news.held) task.hear(news.stopping)
+    else this.lose(task, news.code ?? "stale_lease")
+  }
+
+  /** Tells a handler that its lease is lost. Nobody else is told. */
+  lose(task: Task, code: string): void {
+    if (task.signal.aborted) return
+    this.#log("info", `${task.id} is not ours any more: ${code}`)
+    task.lose(code)
+    if (!this.#working.has(task)) this.#forget(task)
+  }
+}
+
+function bounded(name: string, value: number, least: number, most: number): void {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RangeError(`${name} is ${value}, want a whole number from ${least} to ${most}`)
+  }
+}
