@@ -226,6 +226,32 @@ class WorkerTest(base.Case):
         ends = [(await self.client.result(m["id"], within=30))["state"] for m in made]
         self.assertEqual(ends, ["completed"] * 6 + ["failed"])
 
+    async def test_slow_output_holds_claims_back(self):
+        """While frames cannot be stored, the worker does not take more and more."""
+        began, go = [], asyncio.Event()
+
+        class Slow(base.Wrapped):
+            async def request(self, method, target, *more):
+                if target.endswith(":frames"):
+                    await go.wait()
+                return await super().request(method, target, *more)
+
+        async def do(task, input):
+            began.append(input)
+            await task.frame("a")
+
+        slow = Slow()
+        self.addAsyncCleanup(slow.close)
+        await self.serve(worker=Worker(concurrency=3, drain=1, transport=slow), kind=do)
+        made = await self.client.submit_many([{"kind": self.kind, "input": i} for i in range(20)])
+        await self.until(lambda: len(began) == 6)
+        for m in made:  # time for more claims
+            await self.client.get(m["id"])
+        self.assertEqual(len(began), 6)
+        go.set()
+        for m in made:
+            await self.output(m["id"])
+
     async def test_tls(self):
         """The worker and the client trust what their context trusts, and nothing else."""
         async def do(task, input):

@@ -226,6 +226,7 @@ class Worker:
     def forget(self, task: Task) -> None:
         """The worker has nothing more to do with an execution."""
         self.running.pop(task.lease, None)
+        self._claims.wake()
         if not self.running:
             self._empty.set()
 
