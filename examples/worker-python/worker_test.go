@@ -69,11 +69,14 @@ var (
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	python, err := exec.LookPath("python3")
+	if err == nil {
+		err = exec.CommandContext(t.Context(), python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run()
+	}
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("there is no python3; make deps installs it")
+			t.Fatal("there is no python3 of version 3.11 or newer; make deps installs it")
 		}
-		t.Skip("SKIPPED: there is no python3, so the worker in Python is not tried")
+		t.Skip("SKIPPED: there is no python3 of version 3.11 or newer, so the worker in Python is not tried")
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	dev, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: quiet})
@@ -172,7 +175,7 @@ func (v *world) process(lease int) (kill func()) {
 	v.Helper()
 	cmd := exec.Command(v.python, "worker.py")
 	cmd.Env = append(os.Environ(), "FLOWFABRIC_API=http://"+v.addr, "FLOWFABRIC_TOKEN="+v.secret,
-		fmt.Sprint("LEASE_SECONDS=", lease), "PYTHONDONTWRITEBYTECODE=1")
+		fmt.Sprint("LEASE_SECONDS=", lease), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=../../clients/python/src")
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from flowfabric import Client, Worker
+from flowfabric import Client, HTTPTransport, Worker
 
 _server = {}
 
@@ -50,18 +50,32 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
         async def end():
             worker.stop()
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, asyncio.CancelledError):
                 await running
 
         self.addAsyncCleanup(end)
         return worker, running
 
-    async def until(self, what):
+    async def until(self, what, within=20):
         """Wait until what() is true."""
-        async with asyncio.timeout(20):
-            while not (found := what()) if not asyncio.iscoroutinefunction(what) else not (found := await what()):
+        async with asyncio.timeout(within):
+            while True:
+                found = what()
+                if found := await found if asyncio.iscoroutine(found) else found:
+                    return found
                 await asyncio.sleep(0.01)
-        return found
+
+    async def output(self, id):
+        answer = await self.client.result(id, within=30)
+        self.assertEqual(answer["state"], "completed", answer)
+        return (answer.get("output") or {}).get("value")
+
+    async def run_one(self, input=None, **options):
+        made = await self.client.submit(self.kind, input, **options)
+        return await self.output(made["id"])
+
+    async def active(self, id):
+        return (await self.client.get(id))["state"] == "active"
 
     async def frames(self, id, **options):
         out = []
@@ -72,16 +86,29 @@ class Case(unittest.IsolatedAsyncioTestCase):
         return out
 
 
+class Wrapped:
+    """A transport to the server of the tests, for others to change."""
+
+    def __init__(self):
+        self.inner = HTTPTransport(url())
+
+    async def request(self, method, target, headers, body, timeout):
+        return await self.inner.request(method, target, headers, body, timeout)
+
+    async def close(self):
+        await self.inner.close()
+
+
 class Cutter:
     """A proxy that cuts connections: each nth answer after so many bytes."""
 
     def __init__(self, every=3, after=120):
         self.every, self.after, self.count, self.on = every, after, 0, True
 
-    async def start(self):
+    async def start(self, tls=None):
         host, port = url().removeprefix("http://").split(":")
         self.target = host, int(port)
-        self.server = await asyncio.start_server(self.carry, "127.0.0.1", 0)
+        self.server = await asyncio.start_server(self.carry, "127.0.0.1", 0, ssl=tls)
         return "http://127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
 
     async def carry(self, reader, writer):

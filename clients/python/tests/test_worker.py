@@ -1,23 +1,17 @@
 """Each operation of the worker, against a server."""
 
 import asyncio
+import os
+import ssl
 import threading
+import time
 import unittest
 
 import base
-from flowfabric import GateRefused, LeaseLost, Permanent, Retry, Worker
+from flowfabric import Client, FlowFabricError, LeaseLost, Permanent, Retry, Worker
 
 
 class WorkerTest(base.Case):
-    async def output(self, id):
-        answer = await self.client.result(id, within=30)
-        self.assertEqual(answer["state"], "completed", answer)
-        return (answer.get("output") or {}).get("value")
-
-    async def run_one(self, input=None, **options):
-        made = await self.client.submit(self.kind, input, **options)
-        return await self.output(made["id"])
-
     async def test_steps_and_waits(self):
         did, tokens = [], []
 
@@ -128,37 +122,6 @@ class WorkerTest(base.Case):
         made = await self.client.submit(self.kind, "cancel")
         self.assertEqual((await self.client.result(made["id"], within=20))["state"], "cancelled")
 
-    async def test_gates(self):
-        name = f"{self.kind}-gate"
-        gate = {"limits": {"tokens": {"hard": 100}}}
-        await self.client.api.call("PUT", f"/v1/gates/{name}", gate)
-
-        async def do(task, input):
-            await task.spend(tokens=10)
-            a = await task.reserve(tokens=50)
-            await task.settle(a, tokens=20)
-            b = await task.reserve(tokens=50)
-            await task.unreserve(b)
-            try:
-                await task.reserve(tokens=500)
-            except GateRefused as e:
-                return e.gate
-
-        await self.serve(kind=do)
-        self.assertEqual(await self.run_one(gates=[name]), name)
-
-    async def test_service(self):
-        async def do(task, input):
-            for end in ("settled", "released", "refused"):
-                call = await task.acquire(f"{self.kind}/model", tokens=10)
-                await (call.settled(tokens=5) if end == "settled" else getattr(call, end)())
-            return "done"
-
-        model = {"service": {"per_minute": {"tokens": 100000}, "calls": 2}}
-        await self.client.api.call("PUT", f"/v1/gates/{self.kind}%2Fmodel", model)
-        await self.serve(kind=do)
-        self.assertEqual(await self.run_one(), "done")
-
     async def test_threads(self):
         def do(task, input):
             self.assertIsNot(threading.current_thread(), threading.main_thread())
@@ -175,6 +138,144 @@ class WorkerTest(base.Case):
         found = await self.until(asked)
         await self.client.answer(made["id"], found[0]["waitpoints"][0]["key"], {"choice": "yes"})
         self.assertEqual(await self.output(made["id"]), [2, 2, "yes", False])
+
+    async def test_a_turn_is_stopped(self):
+        """A stop reaches the handler at once, its answer so far is kept, and the next turn is not stopped."""
+        refused = []
+
+        async def do(task, input):
+            async def talk():
+                for i in range(10**6):
+                    if task.stopping.is_set():
+                        return i
+                    await task.frame(f"word {i} ")
+                    await asyncio.sleep(0.01)
+
+            said = 0
+            if not task.recorded("first"):
+                said = await talk()
+                try:
+                    await task.step("first", lambda: "all", turn="over")
+                except FlowFabricError as e:
+                    refused.append(e.code)
+                    await task.step("first", lambda: said, turn="stopped")
+            before = task.stopping.is_set()
+            await task.step("question", lambda: "and now?", turn="begin")
+            await task.step("second", lambda: "all", turn="over")
+            return [await task.step("first", lambda: None), before, task.stopping.is_set()]
+
+        def block(task, input):
+            while not task.stopping:
+                task.progress(1)
+            return task.step("only", lambda: "stopped", turn="stopped")
+
+        await self.serve(worker=Worker(base.url(), drain=1, lease=60), kind=do, thread=block)
+        made = await self.client.submit(self.kind)
+        async for event in self.client.tail(made["id"]):
+            if event["kind"] == "frame":
+                break
+        began = time.monotonic()
+        await self.client.stop(made["id"], reason="enough")
+        out = await self.output(made["id"])
+        self.assertLess(time.monotonic() - began, 15)  # the lease of 60 s is renewed every 5 s
+        self.assertEqual((refused, out[1:]), (["turn_stopped"], [False, False]))
+        self.assertGreater(out[0], 0)
+        made = await self.client.submit(f"{self.kind}-thread")
+        await self.until(lambda: self.active(made["id"]))
+        await self.client.stop(made["id"])
+        self.assertEqual(await self.output(made["id"]), "stopped")
+
+    async def test_what_is_refused_is_refused_alone(self):
+        """A result or a frame that is too large fails its execution, not those that share a call with it."""
+        together = asyncio.Barrier(9)
+
+        async def result(task, input):
+            await together.wait()
+            return "x" * input
+
+        async def frame(task, input):
+            await together.wait()
+            for _ in range(3):  # a type that is too long is a mistake of the whole call, a text is one of its batch
+                await task.frame("x" * input, type="t" * (500 if input == 4 else 5))
+
+        await self.serve(worker=Worker(base.url(), concurrency=16, drain=1), kind=result, frame=frame)
+        for kind, bad in ((self.kind, [2 << 20]), (f"{self.kind}-frame", [4, 100_000])):
+            sizes = [1, 2, 3, 4, bad[-1], 10_000, 20_000, 50_000, 60_000]
+            made = await self.client.submit_many([{"kind": kind, "input": n, "retries": 0} for n in sizes])
+            for size, m in zip(sizes, made):
+                answer = await self.client.result(m["id"], within=30)
+                self.assertEqual(answer["state"], "failed" if size in bad else "completed", (kind, size))
+
+    async def test_a_proxy_takes_less_than_the_server(self):
+        """Results that are refused together are sent one by one."""
+        class Small(base.Wrapped):
+            async def request(self, method, target, headers, body, timeout):
+                if len(body) > 3000:
+                    raise FlowFabricError("http_413", status=413)
+                return await super().request(method, target, headers, body, timeout)
+
+        async def do(task, input):
+            await asyncio.sleep(0.05)  # so that they end together
+            return "x" * input
+
+        small = Small()
+        self.addAsyncCleanup(small.close)
+        await self.serve(worker=Worker(concurrency=16, drain=1, transport=small), kind=do)
+        sizes = [1000] * 6 + [4000]
+        made = await self.client.submit_many([{"kind": self.kind, "input": n, "retries": 0} for n in sizes])
+        ends = [(await self.client.result(m["id"], within=30))["state"] for m in made]
+        self.assertEqual(ends, ["completed"] * 6 + ["failed"])
+
+    async def test_slow_output_holds_claims_back(self):
+        """While frames cannot be stored, the worker does not take more and more."""
+        began, go = [], asyncio.Event()
+
+        class Slow(base.Wrapped):
+            async def request(self, method, target, *more):
+                if target.endswith(":frames"):
+                    await go.wait()
+                return await super().request(method, target, *more)
+
+        async def do(task, input):
+            began.append(input)
+            await task.frame("a")
+
+        slow = Slow()
+        self.addAsyncCleanup(slow.close)
+        await self.serve(worker=Worker(concurrency=3, drain=1, transport=slow), kind=do)
+        made = await self.client.submit_many([{"kind": self.kind, "input": i} for i in range(20)])
+        await self.until(lambda: len(began) == 6)
+        for m in made:  # time for more claims
+            await self.client.get(m["id"])
+        self.assertEqual(len(began), 6)
+        go.set()
+        for m in made:
+            await self.output(m["id"])
+
+    async def test_tls(self):
+        """The worker and the client trust what their context trusts, and nothing else."""
+        async def do(task, input):
+            return input
+
+        proxy = base.Cutter(every=10**9)
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(os.environ["FLOWFABRIC_CERT"], os.environ["FLOWFABRIC_CERT_KEY"])
+        address = (await proxy.start(server)).replace("http:", "https:")
+        self.addCleanup(proxy.close)
+        trusting = ssl.create_default_context(cafile=os.environ["FLOWFABRIC_CERT"])
+        await self.serve(worker=Worker(address, drain=1, ssl_context=trusting), kind=do)
+        async with Client(address, ssl_context=trusting) as client:
+            self.assertEqual(await client.run(self.kind, "x" * 300_000), "x" * 300_000)
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # of the proxy, whose peer hangs up
+        for program in (Client(address, retry_for=60).get("x"), self.refusing(address).run(signals=False)):
+            with self.assertRaises(FlowFabricError) as caught:
+                await program
+            self.assertEqual(caught.exception.code, "certificate")
+
+    def refusing(self, address):
+        worker = Worker(address, drain=1)
+        worker.handler(self.kind)(lambda task, input: None)
+        return worker
 
     async def test_lost_lease_cancels(self):
         events = []

@@ -47,12 +47,18 @@ class Claims:
     def slot_free(self) -> None:
         """A handler has ended."""
         self.free += 1
-        self._wake()
+        self.wake()
+
+    def _room(self) -> int:
+        """For how many executions there is room. There may be as many again that are settled, if that is slow."""
+        if self.stopped:
+            return 0
+        return min(self.free, self._most, 2 * self._worker.concurrency - len(self._worker.running))
 
     def complete(self, task: Task, result: bytes) -> None:
         """Complete an execution with the next claim. `result` is JSON."""
         self._done.append((task, b'{"lease":%b,"result":%b}' % (encode(task.lease), result)))
-        self._wake()
+        self.wake()
 
     def stop(self) -> None:
         """Take nothing more. What is done is completed still."""
@@ -60,7 +66,8 @@ class Claims:
         if self._waiting:
             self._waiting.cancel()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have a loop look again whether it can claim."""
         while self._idle:
             one = self._idle.popleft()
             if not one.done():
@@ -70,7 +77,7 @@ class Claims:
     async def run(self) -> None:
         """Claim until cancelled. LOOPS of these run at once."""
         while True:
-            while not self._done and (self.stopped or self._waiting or not self.free):
+            while not self._done and (self._waiting or self._room() <= 0):
                 idle = asyncio.get_running_loop().create_future()
                 self._idle.append(idle)
                 await idle
@@ -89,7 +96,7 @@ class Claims:
 
     async def _claim(self) -> None:
         done = self._take()
-        most = 0 if self.stopped else min(self.free, self._most)
+        most = max(0, self._room())
         self.free -= most
         claims: list[Claimed] = []
         try:
@@ -106,7 +113,7 @@ class Claims:
             return
         finally:
             self.free += most - len(claims)
-            self._wake()
+            self.wake()
         for claim in claims:
             self._worker.start(claim)
         for (task, _), one in zip(done, answer.get("completed", []), strict=True):

@@ -53,7 +53,7 @@ class Leases:
             async with asyncio.timeout(min(t.until for t in tasks) - began):
                 answer: ClaimAnswer = await self._worker.call("claim", body, timeout=self._wait + max(1.0, self._lease / 6))
         except (FlowFabricError, TimeoutError) as e:
-            log.warning("leases were not renewed: %s", e)
+            log.warning("leases were not renewed: %r", e)
             for task in tasks:  # another worker may have it
                 if task.until <= time.monotonic():
                     self._worker.lose(task)

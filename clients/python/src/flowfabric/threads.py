@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from .gates import Call
-from .task import LeaseLost, Task
+from .task import LeaseLost, Task, Turn
 
 T = TypeVar("T")
 
@@ -70,8 +70,8 @@ class BlockingTask:
         """Whether somebody asked the execution to stop."""
         return self._task.stopping.is_set()
 
-    def step(self, name: str, do: Callable[..., Any], *args: Any) -> Any:
-        """Run `do` once in this thread, and record what it returns. Later runs get the record."""
+    def step(self, name: str, do: Callable[..., Any], *args: Any, turn: Turn = "") -> Any:
+        """Run `do` once in this thread, and record what it returns. Later runs get the record. `turn` as in Task."""
         if self._task.recorded(name):
             return self.run(self._task.step(name, do))
         did: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -80,7 +80,7 @@ class BlockingTask:
             did.set_result(do(*args))
         except Exception as e:
             did.set_exception(e)
-        return self.run(self._task.step_done(name, did.result, began))
+        return self.run(self._task.step_done(name, did.result, began, turn))
 
     def acquire(self, service: str, **estimate: int) -> BlockingCall:
         """Wait for the turn of a call to a service."""

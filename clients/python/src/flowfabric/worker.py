@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .api import Api, encode
 from .claims import LOOPS, Claims
-from .errors import ConnectionLost, FlowFabricError, Permanent
+from .errors import ConnectionLost, FlowFabricError, Permanent, Retry
 from .frames import Frames
 from .http import HTTPTransport, Transport
 from .leases import Leases
@@ -168,16 +168,15 @@ class Worker:
         """Let handlers end, cancel those that do not, and give their executions back."""
         self._claims.stop()
         if not serving.done():  # else nothing can be completed any more
-            empty = asyncio.create_task(self._empty.wait())
-            await asyncio.wait({empty, serving}, timeout=self.drain, return_when=asyncio.FIRST_COMPLETED)
-            empty.cancel()
+            await self._emptied(serving, self.drain)
         left = list(self.running.values())
         for task in left:
             self.lose(task)
-        if self._works:
-            await asyncio.wait(self._works, timeout=_LAST_WORDS)
+        await self._emptied(serving, _LAST_WORDS)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
+        left = [task for task in left if task.lost or task.lease in self.running]
+        self.running.clear()
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 for i in range(0, len(left), 16):
@@ -188,6 +187,13 @@ class Worker:
             log.warning("the session was not closed: %s", e)
         if self._own:
             await self._transport.close()
+
+    async def _emptied(self, serving: asyncio.Task[None], within: float) -> None:
+        """Wait until nothing is left that runs or is to be completed, while that can be."""
+        empty = asyncio.create_task(self._empty.wait())
+        waits = {empty} if serving.done() else {empty, serving}
+        await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        empty.cancel()
 
     async def _release(self, task: Task) -> None:
         with contextlib.suppress(FlowFabricError):  # it may have ended
@@ -220,6 +226,7 @@ class Worker:
     def forget(self, task: Task) -> None:
         """The worker has nothing more to do with an execution."""
         self.running.pop(task.lease, None)
+        self._claims.wake()
         if not self.running:
             self._empty.set()
 
@@ -275,7 +282,8 @@ class Worker:
     async def _fail(self, task: Task, e: Exception) -> None:
         try:
             if not task.lost and not task.ended:
-                log.info("%s fails: %s", task.id, e, exc_info=None if isinstance(e, ConnectionLost) else e)
+                meant = isinstance(e, (Retry, Permanent, ConnectionLost))  # where it was raised tells nothing
+                log.info("%s fails: %s", task.id, e, exc_info=None if meant else e)
                 await task.fail(e)
         except FlowFabricError as refused:
             log.warning("%s was not settled: %r", task.id, refused)
