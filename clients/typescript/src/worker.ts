@@ -8,11 +8,21 @@ import type * as m from "./models.js"
 import { Task, type TaskWorker } from "./task.js"
 
 /** Handles the executions of a kind, and returns the result. */
-export type Handler<Input = any, Output = unknown> = (task: Task<Input>) => Output | Promise<Output>
+export type Handler<Input = unknown, Output = unknown> = (task: Task<Input>) => Output | Promise<Output>
 
 /** What a worker is. */
-export interface WorkerOptions extends Pick<m.WorkerBody, "namespaces" | "lanes" | "capabilities" | "labels" | "version"> {
+export interface WorkerOptions {
   client: Client
+  /** that it serves, its own first. Default those of the token, or default */
+  namespaces?: string[]
+  /** Default default */
+  lanes?: string[]
+  /** that executions may require */
+  capabilities?: string[]
+  /** of the application, for people */
+  labels?: Record<string, string>
+  /** of the application, for people */
+  version?: string
   /** for people, 1..24 of A-Z a-z 0-9 . _ -. Default node */
   name?: string
   /** handlers that run at once, 1..1000. Default 64 */
@@ -43,6 +53,7 @@ const MOST_BODY = 1_300_000
 const MOST_RESULT = 1024 * 1024
 const WAIT_MS = 20_000
 const SPARE_MS = 30_000 // for the answer of a claim, after its wait
+const PATIENCE_MS = 10_000 // with a server that opens no session, before a warning
 const LAST_WORDS_MS = 3_000 // for handlers that are told to end, and for the calls that end a session
 
 const later: (call: () => void) => void =
@@ -101,9 +112,9 @@ export class Worker implements TaskWorker {
   }
 
   /** Has a function handle the executions of a kind. */
-  handle<Input = any, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
+  handle<Input = unknown, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
     if (this.#handlers.has(kind)) throw new TypeError(`kind ${JSON.stringify(kind)} has a handler already`)
-    this.#handlers.set(kind, handler)
+    this.#handlers.set(kind, handler as Handler)
     return this
   }
 
@@ -155,7 +166,7 @@ export class Worker implements TaskWorker {
     this.stop()
     this.#wake()
     await this.#untilIdle(this.drainMs)
-    const left = [...this.#unsettled.keys()]
+    const left = [...this.#unsettled.values()].filter(task => !task.signal.aborted).map(task => task.claim.lease)
     for (const task of this.#unsettled.values()) this.lose(task, "draining")
     await this.#untilIdle(LAST_WORDS_MS)
     this.#state = "ended"
@@ -163,8 +174,9 @@ export class Worker implements TaskWorker {
     this.#watching?.control.abort()
     if (!this.#session) return
     try { // what is left goes back at once
-      const target = `${path("workers", this.#session)}:close`
-      await this.#client.api.call("POST", target, { body: { leases: left }, retryForMs: LAST_WORDS_MS, timeoutMs: LAST_WORDS_MS })
+      await this.#client.api.call("POST", `${path("workers", this.#session)}:close`, {
+        body: { leases: left }, retryForMs: LAST_WORDS_MS, timeoutMs: LAST_WORDS_MS,
+      })
     } catch (e) {
       this.#log("warn", "the session was not closed", e)
     }
@@ -218,12 +230,21 @@ export class Worker implements TaskWorker {
       ...(labels ? { labels } : {}),
       ...(version ? { version } : {}),
     }
-    const opened = await this.#client.api.call<m.WorkerOpened>("POST", path("workers"), {
-      body, signal, retryForMs: Infinity,
-    })
+    const opened = await this.#register(body, signal)
     for (const task of this.#unsettled.values()) this.lose(task, "session_not_found") // its leases are refused
     this.#session = opened.session
     this.#log("info", `session ${opened.session} takes ${body.kinds.join(", ")}`)
+  }
+
+  async #register(body: m.WorkerBody, signal: AbortSignal): Promise<m.WorkerOpened> {
+    for (;;) {
+      try {
+        return await this.#client.api.call("POST", path("workers"), { body, signal, retryForMs: PATIENCE_MS })
+      } catch (e) {
+        if (!mayRetry(e)) throw e
+        this.#log("warn", "the server does not answer, trying on", e)
+      }
+    }
   }
 
   wake(frames: Task["frameBuffer"]): void {
@@ -291,8 +312,7 @@ export class Worker implements TaskWorker {
 
   #completed({ task }: Done, answer: m.CompletedAnswer | undefined): void {
     if (answer?.held && answer.code) {
-      const refused = new Permanent(`the result was refused: ${answer.code}`, { category: "invalid_result" })
-      void this.#fail(task, refused)
+      void this.#fail(task, badResult(answer.code))
       return
     }
     if (answer && !answer.held) this.#log("info", `${task.id} is not ours any more: ${answer.code}`)
@@ -318,7 +338,7 @@ export class Worker implements TaskWorker {
       this.#forget(task)
     } catch (e) {
       const refused = e instanceof FlowFabricError && (e.status === 400 || e.status === 413)
-      if (refused) await this.#fail(task, new Permanent(`the result was refused: ${e.message}`, { category: "invalid_result" }))
+      if (refused) await this.#fail(task, badResult(e.message))
       else this.#unknown(task, e)
     }
   }
@@ -368,7 +388,7 @@ export class Worker implements TaskWorker {
       if (bytes > MOST_RESULT) throw new RangeError(`it has ${bytes} bytes, want at most ${MOST_RESULT}`)
       return text
     } catch (cause) {
-      throw new Permanent(`the result was refused: ${String(cause)}`, { category: "invalid_result", cause })
+      throw badResult(cause)
     }
   }
 
@@ -481,6 +501,10 @@ export class Worker implements TaskWorker {
     task.lose(code)
     if (!this.#working.has(task)) this.#forget(task)
   }
+}
+
+function badResult(cause: unknown): Permanent {
+  return new Permanent(`the result was refused: ${String(cause)}`, { category: "invalid_result", cause })
 }
 
 function bounded(name: string, value: number, least: number, most: number): void {
