@@ -47,7 +47,7 @@ interface Done {
 }
 
 const MOST_CLAIM = 100
-const MOST_CLAIMS = 1 // that wait for work at once
+const MOST_CLAIMS = 4 // at once, each for a part of the slots: a small one is answered sooner
 const MOST_COMPLETES = 1 // calls that only complete, at once
 const MOST_BODY = 1_300_000
 const MOST_RESULT = 1024 * 1024
@@ -269,7 +269,8 @@ export class Worker implements TaskWorker {
     const taking = this.#state === "running" && this.#session !== ""
     while (taking && this.#claims < MOST_CLAIMS) {
       const room = 2 * this.concurrency - this.#unsettled.size // a server that settles slowly is given no more
-      const free = Math.min(this.concurrency - this.#working.size - this.#reserved, room, MOST_CLAIM)
+      const part = Math.min(Math.ceil(this.concurrency / MOST_CLAIMS), MOST_CLAIM)
+      const free = Math.min(this.concurrency - this.#working.size - this.#reserved, room, part)
       if (free < 1) break
       void this.#claim(free)
     }
