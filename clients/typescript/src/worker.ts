@@ -1,9 +1,10 @@
-import { mayRetry, path, Backoff } from "./api.js"
-import { onAbort, pause } from "./cancel.js"
+import { mayRetry, path } from "./api.js"
+import { onAbort } from "./cancel.js"
 import type { Client } from "./client.js"
 import { bytesOf, encode, type Codec } from "./encoding.js"
 import { FlowFabricError, Permanent, Suspended } from "./errors.js"
 import { FrameSender } from "./frames.js"
+import { Leases } from "./leases.js"
 import type * as m from "./models.js"
 import { Task, type TaskWorker } from "./task.js"
 
@@ -82,7 +83,6 @@ export class Worker implements TaskWorker {
   readonly #working = new Set<Task>() // whose handler runs
   readonly #closed = new AbortController() // ends all calls
   #taking = new AbortController() // ends the claims that wait
-  #watching: { control: AbortController; tasks: Set<Task> } | undefined
   #done: Done[] = []
   #reserved = 0 // slots of claims under way
   #claims = 0
@@ -133,13 +133,17 @@ export class Worker implements TaskWorker {
     const process = (globalThis as { process?: Process }).process
     const signals = this.#options.handleSignals && process ? ["SIGTERM", "SIGINT"] : []
     for (const one of signals) process?.on(one, stop)
-    const tick = setInterval(() => this.#tick(), this.#tickMs)
+    const leases = new Leases({
+      leaseMs: this.leaseMs, working: this.#working, closed: this.#closed.signal, log: this.#log,
+      renew: (body, signal, timeoutMs) => this.#renew(body, signal, timeoutMs),
+      lose: (task, code) => this.lose(task, code),
+    })
     try {
       const failed = new Promise<never>((_, reject) => (this.#fatal = reject))
       await Promise.race([failed, this.#untilStopped()])
     } finally {
       await this.#drain()
-      clearInterval(tick)
+      leases.close()
       for (const one of signals) process?.off(one, stop)
       off()
     }
@@ -171,7 +175,6 @@ export class Worker implements TaskWorker {
     await this.#untilIdle(LAST_WORDS_MS)
     this.#state = "ended"
     this.#closed.abort(new Suspended())
-    this.#watching?.control.abort()
     if (!this.#session) return
     try { // what is left goes back at once
       await this.#client.api.call("POST", `${path("workers", this.#session)}:close`, {
@@ -417,82 +420,18 @@ export class Worker implements TaskWorker {
 
   // Leases
 
-  get #tickMs(): number {
-    return Math.min(Math.max(this.leaseMs / 12, 150), 2_500)
-  }
-
-  /** Gives up what nobody renewed in time, and has the leases watched of handlers that have run for a while. */
-  #tick(): void {
-    const now = performance.now()
-    for (const task of this.#working) {
-      if (task.until < now + this.#tickMs && !task.signal.aborted) this.lose(task, "lease_expired")
-    }
-    const old = this.#old(now)
-    if (!this.#watching) {
-      if (old.length > 0) void this.#watch()
-    } else if (old.some(task => !this.#watching?.tasks.has(task))) {
-      this.#watching.control.abort(new Suspended())
-    }
-  }
-
-  #old(now: number): Task[] {
-    return [...this.#working].filter(task => !task.signal.aborted && now - task.began >= this.#tickMs / 2)
-  }
-
-  /**
-   * Renews the leases of all handlers that run for a while, and waits for news of them: that one is lost, or was asked
-   * to stop. It does so again and again, at least every third of a lease.
-   */
-  async #watch(): Promise<void> {
-    let backoff: Backoff | undefined
-    for (;;) {
-      const began = performance.now()
-      const tasks = this.#old(began)
-      if (tasks.length === 0 || this.#state === "ended") break
-      const control = new AbortController()
-      this.#watching = { control, tasks: new Set(tasks) }
-      const off = onAbort(this.#closed.signal, () => control.abort(new Suspended()))
-      const wait = backoff ? 0 : Math.floor(this.leaseMs / 3)
-      try {
-        const answer = await this.#renew(tasks, Math.min(wait, WAIT_MS), control.signal)
-        backoff = undefined
-        for (const task of tasks) task.until = Math.max(task.until, began + this.leaseMs)
-        for (const news of answer.leases ?? []) this.#hear(news)
-      } catch (e) {
-        if (mayRetry(e)) {
-          this.#log("info", "leases were not renewed", e)
-          backoff ??= new Backoff(Infinity)
-          await backoff.pause(e, this.#closed.signal).catch(() => {})
-        } else if (!(e instanceof Suspended)) {
-          this.#log("warn", "leases were not renewed", e)
-          await pause(this.#tickMs, this.#closed.signal).catch(() => {})
-        }
-      } finally {
-        off()
-      }
-    }
-    this.#watching = undefined
-  }
-
-  async #renew(tasks: Task[], wait_ms: number, signal: AbortSignal): Promise<m.ClaimAnswer> {
-    const leases = tasks.map(({ claim, heard }) => ({ lease: claim.lease, ...(heard ? { stopping: heard } : {}) }))
+  /** One try to renew leases. */
+  async #renew(body: m.ClaimBody, signal: AbortSignal, timeoutMs: number): Promise<m.ClaimAnswer> {
     const session = this.#session
     try {
       return await this.#client.api.call<m.ClaimAnswer>("POST", `${path("workers", session)}:claim`, {
-        body: { max: 0, wait_ms, leases }, signal, retryForMs: 0, timeoutMs: wait_ms + Math.max(this.leaseMs / 6, 300),
+        body, signal, retryForMs: 0, timeoutMs,
       })
     } catch (e) {
       if (!(e instanceof FlowFabricError) || e.code !== "session_not_found") throw e
       await this.#open(session, this.#closed.signal)
       throw new Suspended()
     }
-  }
-
-  #hear(news: m.LeaseAnswer): void {
-    const task = this.#unsettled.get(news.lease)
-    if (!task || !this.#working.has(task)) return
-    if (news.held) task.hear(news.stopping)
-    else this.lose(task, news.code ?? "stale_lease")
   }
 
   /** Tells a handler that its lease is lost. Nobody else is told. */
