@@ -74,7 +74,7 @@ func small(t *testing.T, dir string, run func(t *testing.T, dir, program string,
 			lines += strings.Count(string(text), "\n")
 		}
 	}
-	out := filepath.Join(dir, "dist", "all.min.js")
+	out := filepath.Join(t.TempDir(), "all.min.js")
 	run(t, dir, "npx", "esbuild", "src/index.ts", "--bundle", "--minify", "--format=esm", "--platform=browser",
 		"--outfile="+out)
 	info, err := os.Stat(out)

@@ -212,7 +212,7 @@ export class Api {
     }
   }
 
-  /** Makes one request, and gives the answer to read. A refusal of the API is thrown, and so is the reason of the signal. */
+  /** Makes one request, and gives the answer to read. It throws refusals, and the reason of the signal. */
   async open(method: string, target: string, options: OpenOptions): Promise<Exchange> {
     options.signal?.throwIfAborted()
     const exchange = new Exchange(options.timeoutMs ?? this.timeoutMs, options.signal)

@@ -24,6 +24,6 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): () =
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => (off(), resolve()), ms)
-    const off = onAbort(signal, () => (clearTimeout(timer), reject(signal?.reason)))
+    const off = onAbort(signal, () => (clearTimeout(timer), reject(signal?.reason as Error)))
   })
 }

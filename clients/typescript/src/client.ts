@@ -1,4 +1,4 @@
-import { Api, Backoff, mayRetry, path, type ApiOptions, type Query } from "./api.js"
+import { Api, Backoff, mayRetry, path, type ApiOptions } from "./api.js"
 import { pause } from "./cancel.js"
 import { bytesOf, encode, newKey, payloadValue } from "./encoding.js"
 import { FlowFabricError, refusal } from "./errors.js"
@@ -212,17 +212,23 @@ export class Client {
   }
 
   /** Sends a message to a mailbox of an execution. */
-  async send(id: string, mailbox: string, payload?: unknown, options: Pick<m.MessageBody, "idempotency_key"> = {}): Promise<m.Sent> {
+  async send(
+    id: string, mailbox: string, payload?: unknown, options: Pick<m.MessageBody, "idempotency_key"> = {},
+  ): Promise<m.Sent> {
     return this.#post(path("executions", id) + "/messages", keyed({ mailbox, payload, ...options }))
   }
 
   /** Sends a signal with the token of its waitpoint. */
-  async signal(token: string, payload?: unknown, options: Omit<m.Signal, "token" | "payload"> = {}): Promise<m.Delivered> {
+  async signal(
+    token: string, payload?: unknown, options: Omit<m.Signal, "token" | "payload"> = {},
+  ): Promise<m.Delivered> {
     return this.#post(path("signals"), keyed({ token, payload, ...options }))
   }
 
   /** Answers a waitpoint as an operator. A payload such as { choice: "yes" } answers a question. */
-  async answer(id: string, waitpoint: string, payload?: unknown, options: Omit<m.Reply, "payload"> = {}): Promise<m.Delivered> {
+  async answer(
+    id: string, waitpoint: string, payload?: unknown, options: Omit<m.Reply, "payload"> = {},
+  ): Promise<m.Delivered> {
     return this.#post(path("executions", id, "waitpoints", waitpoint) + ":answer", keyed({ payload, ...options }))
   }
 
@@ -247,7 +253,7 @@ export class Client {
   }
 
   #list<T>(what: string, filters: object, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
-    return this.api.pages(path(what), { ...this.#scope, ...filters } as Query, signal)
+    return this.api.pages(path(what), { ...this.#scope, ...filters }, signal)
   }
 
   // Flows

@@ -10,7 +10,7 @@ export interface Codec {
   stringify(value: unknown): string | undefined
 }
 
-/** The JSON of a value; null for undefined and functions. A value that JSON cannot have is refused with invalid_input. */
+/** The JSON of a value; null for undefined and functions. What JSON cannot have is refused with invalid_input. */
 export function encode(json: Codec, value: unknown): string {
   try {
     return json.stringify(value) ?? "null"

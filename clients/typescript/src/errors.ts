@@ -33,7 +33,7 @@ export class FlowFabricError extends Error {
   constructor(code: string, detail = "", options: FlowFabricErrorOptions = {}) {
     const problem = options.problem ?? {}
     const place = problem.field ? ` (${problem.field})` : ""
-    super(detail ? `${code}${place}: ${detail}` : code + place, options.cause === undefined ? {} : { cause: options.cause })
+    super(code + place + (detail && `: ${detail}`), options.cause === undefined ? {} : { cause: options.cause })
     this.code = code
     this.status = options.status ?? 0
     this.detail = detail
@@ -52,7 +52,7 @@ export function refusal(status: number, body: unknown, retryAfterMs?: number): F
   const text = (name: string) => (typeof problem[name] === "string" ? problem[name] : "")
   return new FlowFabricError(text("code") || `http_${status}`, text("detail") || text("title"), {
     status,
-    problem: problem as Partial<Problem>,
+    problem,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 }

@@ -26,8 +26,8 @@ export function frameText(json: Codec, frame: FrameOptions): string {
 export class FrameBuffer {
   #waiting: { text: string; bytes: number }[] = []
   #bytes = 0
-  #error: unknown
-  #waiters: { full: () => boolean; resolve: () => void; reject: (e: unknown) => void }[] = []
+  #error: Error | undefined
+  #waiters: { full: () => boolean; resolve: () => void; reject: (e: Error) => void }[] = []
   sending = false
 
   constructor(readonly lease: string, private last: number, private readonly lost: (code: string) => void) {}
@@ -87,9 +87,9 @@ export class FrameBuffer {
 
   /** Gives up what waits: the error is told to the handler. */
   fail(error: unknown): void {
-    this.#error ??= error
+    this.#error ??= error instanceof Error ? error : new Error(String(error))
     this.#waiting = []
-    for (const one of this.#waiters.splice(0)) one.reject(error)
+    for (const one of this.#waiters.splice(0)) one.reject(this.#error)
   }
 }
 

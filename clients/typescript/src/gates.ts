@@ -101,7 +101,8 @@ export class Gates {
     if (action !== "ask") throw new GateRefused(gate, breaches)
     const listed = Object.keys(amounts).sort().map(name => `${amounts[name]} ${name}`).join(", ")
     const name = `${gate.slice(0, 60)} ${listed.slice(0, 50)} #${++this.#asks}`
-    const answer = await this.host.ask(name, `${gate} needs ${listed}`.slice(0, 200), { choices: ["approve", "reject"] })
+    const title = `${gate} needs ${listed}`.slice(0, 200)
+    const answer = await this.host.ask(name, title, { choices: ["approve", "reject"] })
     if (answer.name !== "approve") throw new GateRefused(gate, breaches)
   }
 

@@ -1,18 +1,29 @@
-import { mayRetry, path, Backoff } from "./api.js"
-import { onAbort, pause } from "./cancel.js"
+import { mayRetry, path } from "./api.js"
+import { onAbort } from "./cancel.js"
 import type { Client } from "./client.js"
 import { bytesOf, encode, type Codec } from "./encoding.js"
 import { FlowFabricError, Permanent, Suspended } from "./errors.js"
 import { FrameSender } from "./frames.js"
+import { Leases } from "./leases.js"
 import type * as m from "./models.js"
 import { Task, type TaskWorker } from "./task.js"
 
 /** Handles the executions of a kind, and returns the result. */
-export type Handler<Input = any, Output = unknown> = (task: Task<Input>) => Output | Promise<Output>
+export type Handler<Input = unknown, Output = unknown> = (task: Task<Input>) => Output | Promise<Output>
 
 /** What a worker is. */
-export interface WorkerOptions extends Pick<m.WorkerBody, "namespaces" | "lanes" | "capabilities" | "labels" | "version"> {
+export interface WorkerOptions {
   client: Client
+  /** that it serves, its own first. Default those of the token, or default */
+  namespaces?: string[]
+  /** Default default */
+  lanes?: string[]
+  /** that executions may require */
+  capabilities?: string[]
+  /** of the application, for people */
+  labels?: Record<string, string>
+  /** of the application, for people */
+  version?: string
   /** for people, 1..24 of A-Z a-z 0-9 . _ -. Default node */
   name?: string
   /** handlers that run at once, 1..1000. Default 64 */
@@ -37,12 +48,13 @@ interface Done {
 }
 
 const MOST_CLAIM = 100
-const MOST_CLAIMS = 1 // that wait for work at once
+const MOST_CLAIMS = 4 // at once, each for a part of the slots: a small one is answered sooner
 const MOST_COMPLETES = 1 // calls that only complete, at once
 const MOST_BODY = 1_300_000
 const MOST_RESULT = 1024 * 1024
 const WAIT_MS = 20_000
 const SPARE_MS = 30_000 // for the answer of a claim, after its wait
+const PATIENCE_MS = 10_000 // with a server that opens no session, before a warning
 const LAST_WORDS_MS = 3_000 // for handlers that are told to end, and for the calls that end a session
 
 const later: (call: () => void) => void =
@@ -71,7 +83,6 @@ export class Worker implements TaskWorker {
   readonly #working = new Set<Task>() // whose handler runs
   readonly #closed = new AbortController() // ends all calls
   #taking = new AbortController() // ends the claims that wait
-  #watching: { control: AbortController; tasks: Set<Task> } | undefined
   #done: Done[] = []
   #reserved = 0 // slots of claims under way
   #claims = 0
@@ -101,9 +112,9 @@ export class Worker implements TaskWorker {
   }
 
   /** Has a function handle the executions of a kind. */
-  handle<Input = any, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
+  handle<Input = unknown, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
     if (this.#handlers.has(kind)) throw new TypeError(`kind ${JSON.stringify(kind)} has a handler already`)
-    this.#handlers.set(kind, handler)
+    this.#handlers.set(kind, handler as Handler)
     return this
   }
 
@@ -122,13 +133,17 @@ export class Worker implements TaskWorker {
     const process = (globalThis as { process?: Process }).process
     const signals = this.#options.handleSignals && process ? ["SIGTERM", "SIGINT"] : []
     for (const one of signals) process?.on(one, stop)
-    const tick = setInterval(() => this.#tick(), this.#tickMs)
+    const leases = new Leases({
+      leaseMs: this.leaseMs, working: this.#working, closed: this.#closed.signal, log: this.#log,
+      renew: (body, signal, timeoutMs) => this.#renew(body, signal, timeoutMs),
+      lose: (task, code) => this.lose(task, code),
+    })
     try {
       const failed = new Promise<never>((_, reject) => (this.#fatal = reject))
       await Promise.race([failed, this.#untilStopped()])
     } finally {
       await this.#drain()
-      clearInterval(tick)
+      leases.close()
       for (const one of signals) process?.off(one, stop)
       off()
     }
@@ -155,16 +170,16 @@ export class Worker implements TaskWorker {
     this.stop()
     this.#wake()
     await this.#untilIdle(this.drainMs)
-    const left = [...this.#unsettled.keys()]
+    const left = [...this.#unsettled.values()].filter(task => !task.signal.aborted).map(task => task.claim.lease)
     for (const task of this.#unsettled.values()) this.lose(task, "draining")
     await this.#untilIdle(LAST_WORDS_MS)
     this.#state = "ended"
     this.#closed.abort(new Suspended())
-    this.#watching?.control.abort()
     if (!this.#session) return
     try { // what is left goes back at once
-      const target = `${path("workers", this.#session)}:close`
-      await this.#client.api.call("POST", target, { body: { leases: left }, retryForMs: LAST_WORDS_MS, timeoutMs: LAST_WORDS_MS })
+      await this.#client.api.call("POST", `${path("workers", this.#session)}:close`, {
+        body: { leases: left }, retryForMs: LAST_WORDS_MS, timeoutMs: LAST_WORDS_MS,
+      })
     } catch (e) {
       this.#log("warn", "the session was not closed", e)
     }
@@ -218,12 +233,21 @@ export class Worker implements TaskWorker {
       ...(labels ? { labels } : {}),
       ...(version ? { version } : {}),
     }
-    const opened = await this.#client.api.call<m.WorkerOpened>("POST", path("workers"), {
-      body, signal, retryForMs: Infinity,
-    })
+    const opened = await this.#register(body, signal)
     for (const task of this.#unsettled.values()) this.lose(task, "session_not_found") // its leases are refused
     this.#session = opened.session
     this.#log("info", `session ${opened.session} takes ${body.kinds.join(", ")}`)
+  }
+
+  async #register(body: m.WorkerBody, signal: AbortSignal): Promise<m.WorkerOpened> {
+    for (;;) {
+      try {
+        return await this.#client.api.call("POST", path("workers"), { body, signal, retryForMs: PATIENCE_MS })
+      } catch (e) {
+        if (!mayRetry(e)) throw e
+        this.#log("warn", "the server does not answer, trying on", e)
+      }
+    }
   }
 
   wake(frames: Task["frameBuffer"]): void {
@@ -248,7 +272,8 @@ export class Worker implements TaskWorker {
     const taking = this.#state === "running" && this.#session !== ""
     while (taking && this.#claims < MOST_CLAIMS) {
       const room = 2 * this.concurrency - this.#unsettled.size // a server that settles slowly is given no more
-      const free = Math.min(this.concurrency - this.#working.size - this.#reserved, room, MOST_CLAIM)
+      const part = Math.min(Math.ceil(this.concurrency / MOST_CLAIMS), MOST_CLAIM)
+      const free = Math.min(this.concurrency - this.#working.size - this.#reserved, room, part)
       if (free < 1) break
       void this.#claim(free)
     }
@@ -291,8 +316,7 @@ export class Worker implements TaskWorker {
 
   #completed({ task }: Done, answer: m.CompletedAnswer | undefined): void {
     if (answer?.held && answer.code) {
-      const refused = new Permanent(`the result was refused: ${answer.code}`, { category: "invalid_result" })
-      void this.#fail(task, refused)
+      void this.#fail(task, badResult(answer.code))
       return
     }
     if (answer && !answer.held) this.#log("info", `${task.id} is not ours any more: ${answer.code}`)
@@ -318,7 +342,7 @@ export class Worker implements TaskWorker {
       this.#forget(task)
     } catch (e) {
       const refused = e instanceof FlowFabricError && (e.status === 400 || e.status === 413)
-      if (refused) await this.#fail(task, new Permanent(`the result was refused: ${e.message}`, { category: "invalid_result" }))
+      if (refused) await this.#fail(task, badResult(e.message))
       else this.#unknown(task, e)
     }
   }
@@ -368,7 +392,7 @@ export class Worker implements TaskWorker {
       if (bytes > MOST_RESULT) throw new RangeError(`it has ${bytes} bytes, want at most ${MOST_RESULT}`)
       return text
     } catch (cause) {
-      throw new Permanent(`the result was refused: ${String(cause)}`, { category: "invalid_result", cause })
+      throw badResult(cause)
     }
   }
 
@@ -396,82 +420,18 @@ export class Worker implements TaskWorker {
 
   // Leases
 
-  get #tickMs(): number {
-    return Math.min(Math.max(this.leaseMs / 12, 150), 2_500)
-  }
-
-  /** Gives up what nobody renewed in time, and has the leases watched of handlers that have run for a while. */
-  #tick(): void {
-    const now = performance.now()
-    for (const task of this.#working) {
-      if (task.until < now + this.#tickMs && !task.signal.aborted) this.lose(task, "lease_expired")
-    }
-    const old = this.#old(now)
-    if (!this.#watching) {
-      if (old.length > 0) void this.#watch()
-    } else if (old.some(task => !this.#watching?.tasks.has(task))) {
-      this.#watching.control.abort(new Suspended())
-    }
-  }
-
-  #old(now: number): Task[] {
-    return [...this.#working].filter(task => !task.signal.aborted && now - task.began >= this.#tickMs / 2)
-  }
-
-  /**
-   * Renews the leases of all handlers that run for a while, and waits for news of them: that one is lost, or was asked
-   * to stop. It does so again and again, at least every third of a lease.
-   */
-  async #watch(): Promise<void> {
-    let backoff: Backoff | undefined
-    for (;;) {
-      const began = performance.now()
-      const tasks = this.#old(began)
-      if (tasks.length === 0 || this.#state === "ended") break
-      const control = new AbortController()
-      this.#watching = { control, tasks: new Set(tasks) }
-      const off = onAbort(this.#closed.signal, () => control.abort(new Suspended()))
-      const wait = backoff ? 0 : Math.floor(this.leaseMs / 3)
-      try {
-        const answer = await this.#renew(tasks, Math.min(wait, WAIT_MS), control.signal)
-        backoff = undefined
-        for (const task of tasks) task.until = Math.max(task.until, began + this.leaseMs)
-        for (const news of answer.leases ?? []) this.#hear(news)
-      } catch (e) {
-        if (mayRetry(e)) {
-          this.#log("info", "leases were not renewed", e)
-          backoff ??= new Backoff(Infinity)
-          await backoff.pause(e, this.#closed.signal).catch(() => {})
-        } else if (!(e instanceof Suspended)) {
-          this.#log("warn", "leases were not renewed", e)
-          await pause(this.#tickMs, this.#closed.signal).catch(() => {})
-        }
-      } finally {
-        off()
-      }
-    }
-    this.#watching = undefined
-  }
-
-  async #renew(tasks: Task[], wait_ms: number, signal: AbortSignal): Promise<m.ClaimAnswer> {
-    const leases = tasks.map(({ claim, heard }) => ({ lease: claim.lease, ...(heard ? { stopping: heard } : {}) }))
+  /** One try to renew leases. */
+  async #renew(body: m.ClaimBody, signal: AbortSignal, timeoutMs: number): Promise<m.ClaimAnswer> {
     const session = this.#session
     try {
       return await this.#client.api.call<m.ClaimAnswer>("POST", `${path("workers", session)}:claim`, {
-        body: { max: 0, wait_ms, leases }, signal, retryForMs: 0, timeoutMs: wait_ms + Math.max(this.leaseMs / 6, 300),
+        body, signal, retryForMs: 0, timeoutMs,
       })
     } catch (e) {
       if (!(e instanceof FlowFabricError) || e.code !== "session_not_found") throw e
       await this.#open(session, this.#closed.signal)
       throw new Suspended()
     }
-  }
-
-  #hear(news: m.LeaseAnswer): void {
-    const task = this.#unsettled.get(news.lease)
-    if (!task || !this.#working.has(task)) return
-    if (news.held) task.hear(news.stopping)
-    else this.lose(task, news.code ?? "stale_lease")
   }
 
   /** Tells a handler that its lease is lost. Nobody else is told. */
@@ -481,6 +441,10 @@ export class Worker implements TaskWorker {
     task.lose(code)
     if (!this.#working.has(task)) this.#forget(task)
   }
+}
+
+function badResult(cause: unknown): Permanent {
+  return new Permanent(`the result was refused: ${String(cause)}`, { category: "invalid_result", cause })
 }
 
 function bounded(name: string, value: number, least: number, most: number): void {

@@ -10,6 +10,7 @@ import { Client, Worker } from "flowfabric"
 
 const children = new Set()
 process.on("exit", () => children.forEach(child => child.kill("SIGKILL")))
+process.on("SIGTERM", () => process.exit(1)) // as the runner ends a file that takes too long
 
 /** Starts a program of the server, and returns what it says in its first line, and end. */
 export async function start(...flags) {

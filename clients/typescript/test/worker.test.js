@@ -86,6 +86,22 @@ test("one result that the server refuses lets the others complete", async t => {
   assert.equal(answers[1].failure.category, "invalid_result")
 })
 
+test("one frame that the server refuses lets those of others through", async t => {
+  const { client, kind, serve, frames } = await setUp(t)
+  const there = []
+  const all3 = event()
+  serve(async task => {
+    if (there.push(task.id) === 3) all3.happen()
+    await all3.happened
+    await task.frame(task.input === 1 ? { text: "bad", type: "x".repeat(129) } : "good")
+  })
+  const made = await client.submitMany([0, 1, 2].map(input => ({ kind, input, retries: 0 })))
+  const answers = await Promise.all(made.map(one => client.result(one.id, { withinMs: 60_000 })))
+  assert.deepEqual(answers.map(a => a.state), ["completed", "failed", "completed"])
+  assert.match(answers[1].failure.message, /128|129|type/)
+  assert.deepEqual(await Promise.all(made.map(async one => (await frames(one.id)).map(f => f.text))), [["good"], [], ["good"]])
+})
+
 test("messages come one by one, the same in every run", async t => {
   const { client, kind, serve, output, frames } = await setUp(t)
   serve(async task => {
