@@ -19,6 +19,24 @@ const (
 // step is called before everything that changes a folder. Tests make it fail or end the process there.
 var step = func(what, path string) error { return nil }
 
+// makeFolder makes a folder, and those above it, so that their names last when the machine ends.
+func makeFolder(folder string) error {
+	above := filepath.Dir(folder)
+	if _, err := os.Stat(folder); err == nil || above == folder {
+		return err
+	}
+	if err := makeFolder(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := syncNames(above); err != nil && !errors.Is(err, fs.ErrPermission) { // it may be written and not read
+		return err
+	}
+	return nil
+}
+
 var errLocked = errors.New("another process has the lock")
 
 // own locks a folder for this process. The file says who has it.

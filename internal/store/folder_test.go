@@ -88,6 +88,28 @@ func TestAFolderKeepsWhatCallsChanged(t *testing.T) {
 	}
 }
 
+// A new folder lasts when the machine ends: its name, and those of the folders that were made for it, are synced.
+func TestANewFolderLasts(t *testing.T) {
+	var synced []string
+	watchSteps(t, func(what, path string) error {
+		if what == "sync folder" {
+			synced = append(synced, path)
+		}
+		return nil
+	})
+	there := t.TempDir()
+	made := filepath.Join(there, "a")
+	folder := filepath.Join(made, "b")
+	for _, want := range [][]string{{there, made, folder}, nil} {
+		synced = nil
+		s, _ := opened(t, folder, true)
+		must.No(t, s.Close())
+		if !slices.Equal(synced, want) {
+			t.Errorf("synced %q, want %q", synced, want)
+		}
+	}
+}
+
 // What is at the limits of a command can be read back from a log and from a base.
 func TestAFolderKeepsWhatIsLarge(t *testing.T) {
 	folder := t.TempDir()

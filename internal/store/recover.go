@@ -23,7 +23,7 @@ type Options struct {
 // second process gets an error that says who has it. What the end of a machine has left of the last call is cut off
 // with a warning; any other damage is an error. Errors that need a decision wrap flowfabric.ErrConfig.
 func Open(folder string, o Options) (s *Store, err error) {
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+	if err := makeFolder(folder); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	lock, err := own(folder)

@@ -69,8 +69,14 @@ func writeOnce(file, text string) error {
 	if err = errors.Join(err, made.Sync(), made.Close()); err != nil {
 		return err
 	}
-	if err = os.Link(made.Name(), file); err == nil || errors.Is(err, fs.ErrExist) {
+	if err = os.Link(made.Name(), file); errors.Is(err, fs.ErrExist) {
 		return nil
+	} else if err != nil {
+		err = os.Rename(made.Name(), file) // the file system has no links
 	}
-	return os.Rename(made.Name(), file) // the file system has no links
+	if folder, failed := os.Open(dir); err == nil && failed == nil {
+		_ = folder.Sync() // not every system syncs folders; where it does, the name lasts
+		_ = folder.Close()
+	}
+	return err
 }
