@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,7 +55,8 @@ func read(t *testing.T) (all []scenario, file string) {
 		names[s.Name] = true
 		if len(s.Kinds) == 0 {
 			s.Kinds = json.RawMessage(`{"k":[{"step":"kept","value":"$input","as":"x"},{"return":"$x"}]}`)
-			s.Do = fmt.Appendf(nil, `[{"run":"$k","input":%s,"as":"out"},{"same":["$out",%[1]s],"expect":true}]`, s.Echo)
+			s.Do = fmt.Appendf(nil, `[{"run":"$k","input":%s,"as":"out"},{"same":["$out",%[1]s],"expect":true}]`,
+				s.Echo)
 			s.Echo = nil
 		}
 	}
@@ -65,17 +67,35 @@ func read(t *testing.T) (all []scenario, file string) {
 	return all, file
 }
 
-// serve starts `flowfabric serve` on a Redis, and returns the addresses of both.
-func serve(t *testing.T) (api, store string) {
+// command builds the command flowfabric.
+func command(t *testing.T) (program string) {
 	t.Helper()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "flowfabric")
+	program = filepath.Join(t.TempDir(), "flowfabric")
 	build := exec.Command("go", "build", "-o", program, "github.com/flowfabric/flowfabric-go/cmd/flowfabric")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
+	return program
+}
+
+// packaged builds the package for TypeScript in a folder of the test, and puts a script there, which finds it by name.
+func packaged(t *testing.T, ctx context.Context, script string) (dir string, node testnode.Node) {
+	t.Helper()
+	dir, node = testnode.Installed(t, "../typescript")
+	if text, err := node.Command(ctx, dir, "npm", "run", "build").CombinedOutput(); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	text, err := os.ReadFile(script)
+	must.No(t, err)
+	must.No(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
+	return dir, node
+}
+
+// serve starts `flowfabric serve` on a Redis, and returns the addresses of both.
+func serve(t *testing.T) (api, store string) {
+	t.Helper()
 	store = testserver.Redis(t)
-	cmd := exec.Command(program, "serve", "--url", store, "--addr", "127.0.0.1:0", "--log-json")
+	cmd := exec.Command(command(t), "serve", "--url", store, "--addr", "127.0.0.1:0", "--log-json")
 	cmd.Env = append(os.Environ(), "FLOWFABRIC_TOKEN_KEYS="+tokenKeys)
 	out, err := cmd.StderrPipe()
 	must.No(t, err)
@@ -161,13 +181,7 @@ func TestScenarios(t *testing.T) {
 		run(t, "python", all, cmd)
 	})
 	t.Run("typescript", func(t *testing.T) {
-		dir, node := testnode.Installed(t, "../typescript")
-		if text, err := node.Command(ctx, dir, "npm", "run", "build").CombinedOutput(); err != nil {
-			t.Fatalf("%v:\n%s", err, text)
-		}
-		runner, err := os.ReadFile("run.mjs")
-		must.No(t, err)
-		must.No(t, os.WriteFile(filepath.Join(dir, "run.mjs"), runner, 0o600)) // there it finds the package by its name
+		dir, node := packaged(t, ctx, "run.mjs")
 		cmd := node.Command(ctx, dir, node.Program, "run.mjs", file)
 		cmd.Env = append(cmd.Env, "PROXY="+control, "DIRECT="+api)
 		run(t, "typescript", all, cmd)

@@ -19,7 +19,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/testnode"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -64,20 +63,9 @@ func TestUnderFire(t *testing.T) {
 	const jobs, kills = 150, 12
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	dir := t.TempDir()
-	ledger, program := filepath.Join(dir, "ledger"), filepath.Join(dir, "flowfabric")
-	text, err := exec.Command("go", "build", "-o", program, "github.com/flowfabric/flowfabric-go/cmd/flowfabric").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, text)
-	}
+	ledger, program := filepath.Join(t.TempDir(), "ledger"), command(t)
 	redis := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
-	npm, node := testnode.Installed(t, "../typescript")
-	if text, err := node.Command(ctx, npm, "npm", "run", "build").CombinedOutput(); err != nil {
-		t.Fatalf("%v:\n%s", err, text)
-	}
-	script, err := os.ReadFile("fire.mjs")
-	must.No(t, err)
-	must.No(t, os.WriteFile(filepath.Join(npm, "fire.mjs"), script, 0o600))
+	npm, node := packaged(t, ctx, "fire.mjs")
 	sources, err := filepath.Abs("../python/src")
 	must.No(t, err)
 

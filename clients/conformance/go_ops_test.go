@@ -77,7 +77,8 @@ func quiet(do func(t *task, arg any, op object) error) doing {
 }
 
 func failing(message any, op object) error {
-	err := handler.Category(flowfabric.Category(cmp.Or(text(op["category"]), "handler_error")), errors.New(text(message)))
+	category := flowfabric.Category(cmp.Or(text(op["category"]), "handler_error"))
+	err := handler.Category(category, errors.New(text(message)))
 	if op["permanent"] == true {
 		return handler.Permanent(err)
 	}
@@ -210,7 +211,8 @@ func init() {
 			set, nodes := flow.Children(text(arg)), map[string]*flow.ChildNode[exact]{}
 			for _, one := range op["list"].([]any) {
 				node := one.(object)
-				nodes[text(node["name"])] = flow.Child(set, text(node["name"]), define(node["kind"]), exact{node["input"]},
+				name, in := text(node["name"]), exact{node["input"]}
+				nodes[name] = flow.Child(set, name, define(node["kind"]), in,
 					flowfabric.StartWith(into[flowfabric.Start](node)))
 			}
 			if err := t.WaitChildren(t.ctx, set); err != nil {
@@ -283,7 +285,7 @@ func (p *play) submit(kind, input, options any) (*client.Execution[exact], objec
 
 // result is how an execution ended, as the API has it.
 func (p *play) result(e *client.Execution[exact], within time.Duration) (object, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, within)
+	ctx, cancel := context.WithTimeout(p.ctx, within) // timed: the scenario says how long
 	defer cancel()
 	v, err := e.Result(ctx)
 	end, ended := errors.AsType[*client.OutcomeError](err)
@@ -306,15 +308,13 @@ func (p *play) result(e *client.Execution[exact], within time.Duration) (object,
 
 // until asks again and again.
 func (p *play) until(met func() (bool, error)) (any, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
-	defer cancel()
 	for {
 		if there, err := met(); there || err != nil {
 			return nil, err
 		}
 		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case <-p.ctx.Done():
+			return nil, context.Cause(p.ctx)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -358,7 +358,8 @@ func init() {
 			}
 			out, err := p.result(e, time.Minute)
 			if err == nil && out["state"] != "completed" {
-				err = coded{cmp.Or(text(member(out["failure"], "category")), text(out["state"])), errors.New("it failed")}
+				code := cmp.Or(text(member(out["failure"], "category")), text(out["state"]))
+				err = coded{code, errors.New("it failed")}
 			}
 			return member(out["output"], "value"), err
 		},
@@ -392,7 +393,9 @@ func init() {
 			}
 			return out, err
 		}),
-		"why": on(func(p *play, e *client.Execution[exact], _ object) (any, error) { return p.admin.Why(p.ctx, e.ID()) }),
+		"why": on(func(p *play, e *client.Execution[exact], _ object) (any, error) {
+			return p.admin.Why(p.ctx, e.ID())
+		}),
 		"cancel": on(func(p *play, e *client.Execution[exact], op object) (any, error) {
 			return nil, e.Cancel(p.ctx, flowfabric.Reason(text(op["reason"])))
 		}),
@@ -464,7 +467,8 @@ func init() {
 				case "quorum":
 					opts = append(opts, flow.Quorum(number(node["k"])))
 				}
-				nodes[text(node["name"])] = flow.Add(f, text(node["name"]), define(node["kind"]), exact{node["input"]}, opts...)
+				name, in := text(node["name"]), exact{node["input"]}
+				nodes[name] = flow.Add(f, name, define(node["kind"]), in, opts...)
 			}
 			var opts []client.FlowOption
 			if key := text(member(op["options"], "idempotency_key")); key != "" {

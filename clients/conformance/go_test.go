@@ -247,8 +247,8 @@ func first[F any](op object, known map[string]F) (string, F) {
 func (p *play) start(name string, how object) {
 	var bindings []handler.Binding
 	for kind, ops := range p.kinds {
-		def := handler.Define[exact, exact](p.look(kind, nil).(string), handler.Retry(3, 10*time.Millisecond, time.Second))
-		bindings = append(bindings, handler.Bind(def, func(ctx context.Context, t *handler.Task, in exact) (exact, error) {
+		def := handler.Define[exact, exact](text(p.look(kind, nil)), handler.Retry(3, 10*time.Millisecond, time.Second))
+		handle := func(ctx context.Context, t *handler.Task, in exact) (exact, error) {
 			known := object{"input": in.v, "id": t.ID().String(), "attempt": plain(t.Attempt()), "kind": t.Kind(),
 				"tags": plain(t.Tags()), "inputs": object{}}
 			for _, name := range t.Inputs() {
@@ -260,7 +260,8 @@ func (p *play) start(name string, how object) {
 			}
 			_, out, err := p.handle(ctx, t, ops, known)
 			return exact{out}, err
-		}))
+		}
+		bindings = append(bindings, handler.Bind(def, handle))
 	}
 	cfg := runtime.Config{URL: p.store, TokenKeys: tokenKeys, Logger: slog.New(slog.DiscardHandler), Concurrency: 16}
 	if n, ok := how["concurrency"]; ok {
@@ -299,8 +300,8 @@ func (p *play) run(unique string) (failed string) {
 			failed = string(e)
 		}
 	}()
-	p.vars, p.effects, p.flags, p.workers = object{"u": unique}, map[string]int{}, map[string]chan struct{}{}, map[string]*worker{}
-	p.kinds = map[string][]object{}
+	p.vars, p.effects, p.flags = object{"u": unique}, map[string]int{}, map[string]chan struct{}{}
+	p.workers, p.kinds = map[string]*worker{}, map[string][]object{}
 	for name, ops := range plain(p.Kinds).(object) {
 		p.vars[name] = unique + "-" + name
 		for _, op := range ops.([]any) {

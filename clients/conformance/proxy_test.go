@@ -94,7 +94,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	problem := func(status int, code string) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"type":"about:blank","title":"a fault","status":%d,"code":%q,"request_id":"none"}`, status, code)
+		fmt.Fprintf(w, `{"type":"about:blank","title":"a fault","status":%d,"code":%q,"request_id":"none"}`, status,
+			code)
 	}
 	switch p.hits(q.Method+" "+q.URL.Path, string(body)) {
 	case "":

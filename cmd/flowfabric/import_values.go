@@ -263,8 +263,8 @@ func writes(ctx context.Context, primaries []*engine.Probe) (sum int, err error)
 			return 0, engine.CallError("info", err)
 		}
 		if !strings.Contains(stats, "cmdstat_") {
-			return 0, errors.New("the server does not count its calls (INFO commandstats), so nobody could tell whether " +
-				"a process of FlowFabric writes meanwhile")
+			return 0, errors.New("the server does not count its calls (INFO commandstats), so nobody could tell " +
+				"whether a process of FlowFabric writes meanwhile")
 		}
 		if m := functionCalls.FindStringSubmatch(stats); m != nil {
 			n, _ := strconv.Atoi(m[1]) // just matched

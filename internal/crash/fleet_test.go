@@ -141,7 +141,8 @@ func (f *fleet) look() {
 func rawClient(t testing.TB, url string) rueidis.Client {
 	t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{url[strings.Index(url, "://")+3:]}, DialCtxFn: dial, ForceSingleClient: true, DisableCache: true,
+		InitAddress: []string{url[strings.Index(url, "://")+3:]}, DialCtxFn: dial, ForceSingleClient: true,
+		DisableCache: true,
 	})
 	must.No(t, err)
 	t.Cleanup(c.Close)

@@ -225,7 +225,9 @@ func logOf(t *testing.T, server *testserver.Server) string {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("log files: %v (%v)", found, err)
 	}
-	return slices.MaxFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return slices.MaxFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 }
 
 func sizeOf(t *testing.T, path string) int64 {
