@@ -38,8 +38,8 @@ class Claims:
         self._worker = worker
         self.free = worker.concurrency
         self.stopped = False
-        # Handlers that begin with one claim may end at once, and then wait for the next claim together. So a claim has a
-        # part of them only.
+        # Handlers that begin with one claim may end at once, and then wait for the next claim together. So a claim has
+        # a part of them only.
         self._most = min(_MOST, max(_FEW, worker.concurrency // 16))
         self._done: deque[tuple[Task, bytes]] = deque()
         self._waiting: asyncio.Task[Any] | None = None  # the call that waits for work

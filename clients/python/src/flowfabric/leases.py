@@ -47,7 +47,7 @@ class Leases:
 
     async def _renew(self, tasks: list[Task]) -> None:
         began = time.monotonic()
-        leases = [{"lease": t.lease, "stopping": t.heard} if t.heard else {"lease": t.lease} for t in tasks]
+        leases = [{"lease": t.lease, "stopping": t.heard} for t in tasks]
         body = {"max": 0, "wait_ms": int(1000 * self._wait), "leases": leases}
         try:
             async with asyncio.timeout(min(t.until for t in tasks) - began):
