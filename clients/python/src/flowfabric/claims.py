@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flowfabric")
 
-LOOPS = 3
+LOOPS = 4
 """How many claims may be under way at once: one that waits for work, and others that complete what is done."""
 
 _MOST = 100  # of a claim
@@ -38,8 +38,9 @@ class Claims:
         self._worker = worker
         self.free = worker.concurrency
         self.stopped = False
-        # A claim for all slots at once would have all handlers end at once, and then wait for the next claim together.
-        self._most = min(_MOST, max(_FEW, worker.concurrency // 4))
+        # Handlers that begin with one claim may end at once, and then wait for the next claim together. So a claim has
+        # a part of them only.
+        self._most = min(_MOST, max(_FEW, worker.concurrency // 16))
         self._done: deque[tuple[Task, bytes]] = deque()
         self._waiting: asyncio.Task[Any] | None = None  # the call that waits for work
         self._idle: deque[asyncio.Future[None]] = deque()  # loops with nothing to do

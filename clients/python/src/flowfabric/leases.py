@@ -47,11 +47,12 @@ class Leases:
 
     async def _renew(self, tasks: list[Task]) -> None:
         began = time.monotonic()
-        leases = [{"lease": t.lease, "stopping": t.heard} if t.heard else {"lease": t.lease} for t in tasks]
+        leases = [{"lease": t.lease, "stopping": t.heard} for t in tasks]
         body = {"max": 0, "wait_ms": int(1000 * self._wait), "leases": leases}
+        one_try = self._wait + max(1.0, self._lease / 6)
         try:
             async with asyncio.timeout(min(t.until for t in tasks) - began):
-                answer: ClaimAnswer = await self._worker.call("claim", body, timeout=self._wait + max(1.0, self._lease / 6))
+                answer: ClaimAnswer = await self._worker.call("claim", body, timeout=one_try)
         except (FlowFabricError, TimeoutError) as e:
             log.warning("leases were not renewed: %r", e)
             for task in tasks:  # another worker may have it

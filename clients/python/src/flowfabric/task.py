@@ -15,7 +15,15 @@ from .api import decode, encode, value_of
 from .errors import FlowFabricError, Permanent, Retry
 from .frames import Output
 from .gates import Gates
-from .models import ChildOutcome, ChildrenBodyOptions, Claimed, NodeBody, StoredSignal, SuspendBodyOptions, SuspendResult
+from .models import (
+    ChildOutcome,
+    ChildrenBodyOptions,
+    Claimed,
+    NodeBody,
+    StoredSignal,
+    SuspendBodyOptions,
+    SuspendResult,
+)
 
 if TYPE_CHECKING:
     from .worker import Worker
