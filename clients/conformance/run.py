@@ -1,13 +1,13 @@
 """Runs the scenarios with the package for Python, and prints a line for each: its name, and what went wrong."""
 
 import asyncio
+import functools
 import json
 import os
 import sys
 import traceback
 
 from flowfabric import Client, FlowFabricError, GateRefused, Permanent, Retry, Worker
-from flowfabric.http import HTTPTransport
 
 PROXY, DIRECT, PATIENCE = os.environ["PROXY"], os.environ["DIRECT"], 60
 
@@ -57,10 +57,7 @@ class Scenario:
             if "$numbers" in value:
                 return list(range(value["$numbers"]))
             if "$nested" in value:
-                out = {}
-                for _ in range(value["$nested"]):
-                    out = {"in": out}
-                return out
+                return functools.reduce(lambda out, _: {"in": out}, range(value["$nested"]), {})
             return {k: self.fill(v, more) for k, v in value.items()}
         if isinstance(value, list):
             return [self.fill(v, more) for v in value]
@@ -109,7 +106,7 @@ class Scenario:
                 if done:
                     return True, value
                 continue
-            value = await getattr(self, "do_" + do)(task, arg, self.fill({k: v for k, v in op.items() if k not in ("as", do)}, known))
+            value = await getattr(self, "do_" + do)(task, arg, self.fill(op, known))
             if "as" in op:
                 known[op["as"]] = value
         return False, None
@@ -151,12 +148,10 @@ class Scenario:
         return await task.step(name, run, turn=op.get("turn", ""))
 
     async def do_wait(self, task, name, op):
-        a = await task.wait(name, **op.get("options", {}))
-        return {"value": a.value, "name": a.name}
+        return {"value": (await task.wait(name, **op.get("options", {}))).value}
 
     async def do_ask(self, task, name, op):
-        a = await task.ask(name, op["title"], **op.get("options", {}))
-        return {"value": a.value, "name": a.name}
+        return {"name": (await task.ask(name, op["title"], **op.get("options", {}))).name}
 
     async def do_receive(self, task, mailbox, op):
         m = await task.receive(mailbox, **op.get("options", {}))
@@ -244,9 +239,11 @@ class Scenario:
     async def on_stop(self, id, op): return await self.client.stop(id)
     async def on_signal(self, token, op): return await self.client.signal(token, op["payload"])
     async def on_answer(self, id, op): return await self.client.answer(id, op["waitpoint"], op["payload"])
-    async def on_send(self, id, op): return await self.client.send(id, op["mailbox"], op["payload"], **op.get("options", {}))
+    async def on_send(self, id, op):
+        return await self.client.send(id, op["mailbox"], op["payload"], **op.get("options", {}))
     async def on_list(self, what, op): return [one async for one in getattr(self.client, what)(**op.get("filters", {}))]
-    async def on_create_flow(self, kind, op): return await self.client.create_flow(kind, op["nodes"], **op.get("options", {}))
+    async def on_create_flow(self, kind, op):
+        return await self.client.create_flow(kind, op["nodes"], **op.get("options", {}))
     async def on_cancel_flow(self, id, op): return await self.client.cancel_flow(id)
     async def on_put_schedule(self, name, op): return await self.client.put_schedule(name, op["kind"], **op["options"])
     async def on_get_schedule(self, name, op): return await self.client.get_schedule(name)
@@ -279,7 +276,7 @@ class Scenario:
             if what.startswith("flow "):
                 there = (await self.client.get_flow(op["id"]))["state"] == what[5:]
             elif what.startswith("waiting "):
-                list = await api(DIRECT, "GET", f"/v1/executions/{op['id']}/waitpoints".replace("{", "%7B").replace("}", "%7D"), None)
+                list = await api(DIRECT, "GET", f"/v1/executions/{op['id']}/waitpoints", None)
                 there = any(w["key"] == what[8:] and w["state"] == "active" for w in list["items"])
             else:
                 there = (await self.client.get(op["id"]))["state"] == what
@@ -293,7 +290,8 @@ class Scenario:
 
     async def on_fault(self, port, op):
         await self.port(port)
-        await api(PROXY, "POST", f"/{self.ports[port]['id']}", {"on": op["on"], "how": op["how"], "times": op.get("times", 1)})
+        fault = {"on": op["on"], "how": op["how"], "times": op.get("times", 1)}
+        await api(PROXY, "POST", f"/{self.ports[port]['id']}", fault)
 
     async def on_start(self, name, op):
         if "fault" in op:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from . import sse
-from .api import Api, Backoff, again, decode_object, path, query_of, value_of
+from .api import Api, Backoff, again, decode_object, encode, path, query_of, value_of
 from .errors import ConnectionLost, FlowFabricError, TimedOut, refusal
 from .filters import ApprovalListOptions, FlowListOptions, ListOptions
 from .http import MAX_BODY, HTTPTransport, Transport
@@ -44,6 +44,7 @@ JSON = dict[str, Any]
 
 _MOST_WAIT = 60
 _MOST_BATCH = 1000
+_MOST_BYTES = 1_300_000
 
 
 def _with_key(body: JSON, *others: str) -> JSON:
@@ -103,9 +104,22 @@ class Client:
         """Submit many. Each answer has an `id` or a `problem`, in the order of the submissions."""
         bodies = [_with_key(dict(s), "unique_key", "debounce_key") for s in submissions]
         out: list[BatchItem] = []
-        for i in range(0, len(bodies), _MOST_BATCH):
-            body = {"items": bodies[i : i + _MOST_BATCH]}
-            out += (await self.api.call("POST", "/v1/executions:batch", body))["items"]
+        part: list[bytes] = []
+
+        async def send() -> None:
+            body = b'{"items":[' + b",".join(part) + b"]}"
+            part.clear()
+            out.extend((await self.api.call("POST", "/v1/executions:batch", body))["items"])
+
+        size = 0
+        for text in map(encode, bodies):
+            size += len(text)
+            if part and (len(part) == _MOST_BATCH or size > _MOST_BYTES):
+                await send()
+                size = len(text)
+            part.append(text)
+        if part:
+            await send()
         return out
 
     async def get(self, id: str) -> Snapshot:

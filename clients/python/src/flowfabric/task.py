@@ -35,8 +35,12 @@ log = logging.getLogger("flowfabric")
 _MOST_PENDING = 1000
 _UNSET: Any = object()
 
-# Refusals with 404 and 409 that say nothing about the lease.
-_OTHER = {"step_conflict", "idempotency_conflict", "gate_not_found", "gate_conflict", "too_many_routes", "turn_stopped"}
+# Refusals which say that the execution is not this worker's any more.
+_LOST = {
+    "stale_lease", "lease_expired", "lease_revoked", "lease_lost", "cancelled", "execution_deadline", "attempt_timeout",
+    "execution_expired", "execution_not_active", "execution_not_found", "execution_terminal", "rewound",
+    "stale_owner_cannot_append", "stream_closed",
+}
 
 
 class LeaseLost(BaseException):
@@ -115,7 +119,7 @@ class Task(Gates):
         try:
             return await self._worker.call(verb, {"lease": self.lease, **body})
         except FlowFabricError as e:
-            if e.status in (404, 409) and e.code not in _OTHER:
+            if e.code in _LOST:
                 log.info("%s is not ours any more: %s", self.id, e)
                 self._worker.lose(self)
                 raise asyncio.CancelledError("the lease is lost") from e
