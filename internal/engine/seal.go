@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -56,34 +57,46 @@ func (e *Engine) opened(m map[string][]byte) {
 	}
 }
 
-// sealItems returns new executions as they are stored, and which of them could not be sealed.
-func (e *Engine) sealItems(items []NewExecution) (_ []NewExecution, failed map[int]error) {
-	if e.cfg.Box == nil {
-		return items, nil
+// sealItems returns new executions as they are stored, and which of them do not fit or could not be sealed.
+func (e *Engine) sealItems(ctx context.Context, items []NewExecution) (_ []NewExecution, failed map[int]error) {
+	if e.cfg.Box != nil {
+		items = slices.Clone(items)
 	}
-	items = slices.Clone(items)
 	for i := range items {
-		data, err := e.seal("ff_create_execution", items[i].Payload)
+		data, err := e.admit(ctx, "ff_create_execution", &items[i])
 		if err != nil {
 			if failed == nil {
 				failed = map[int]error{}
 			}
 			failed[i] = err
 		}
-		items[i].Payload = data
+		if e.cfg.Box != nil {
+			items[i].Payload = data
+		}
 	}
 	return items, failed
 }
 
-// sealMembers returns members of a flow as they are stored.
-func (e *Engine) sealMembers(op string, members []FlowMember) (_ []FlowMember, err error) {
-	if e.cfg.Box == nil {
-		return members, nil
+// admit returns the input of a new execution as it is stored, if it fits.
+func (e *Engine) admit(ctx context.Context, op string, x *NewExecution) ([]byte, error) {
+	if err := e.fits(ctx, x.Namespace, x.Kind, x.Payload); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	members = slices.Clone(members)
+	return e.seal(op, x.Payload)
+}
+
+// sealMembers returns members of a flow as they are stored.
+func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMember) ([]FlowMember, error) {
+	if e.cfg.Box != nil {
+		members = slices.Clone(members)
+	}
 	for i := range members {
-		if members[i].Payload, err = e.seal(op, members[i].Payload); err != nil {
-			return nil, err
+		data, err := e.admit(ctx, op, &members[i].NewExecution)
+		if err != nil {
+			return nil, fmt.Errorf("node %q: %w", members[i].Node, err)
+		}
+		if e.cfg.Box != nil {
+			members[i].Payload = data
 		}
 	}
 	return members, nil
