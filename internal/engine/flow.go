@@ -170,7 +170,8 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 }
 
 // rowsOf seals and judges members, and puts together those that are alike.
-func (e *Engine) rowsOf(ctx context.Context, op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
+func (e *Engine) rowsOf(ctx context.Context, op string, partition uint16,
+	members []FlowMember) (out wire.Members, err error) {
 	if members, err = e.sealMembers(ctx, op, members); err != nil {
 		return out, err
 	}

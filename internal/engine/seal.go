@@ -63,40 +63,38 @@ func (e *Engine) sealItems(ctx context.Context, items []NewExecution) (_ []NewEx
 		items = slices.Clone(items)
 	}
 	for i := range items {
-		data, err := e.admit(ctx, "ff_create_execution", &items[i])
+		x := &items[i]
+		err := e.fits(ctx, x.Namespace, x.Kind, x.Payload)
 		if err != nil {
-			if failed == nil {
-				failed = map[int]error{}
-			}
-			failed[i] = err
+			err = fmt.Errorf("ff_create_execution: %w", err)
+		} else if e.cfg.Box != nil {
+			x.Payload, err = e.seal("ff_create_execution", x.Payload)
 		}
-		if e.cfg.Box != nil {
-			items[i].Payload = data
+		if err == nil {
+			continue
 		}
+		if failed == nil {
+			failed = map[int]error{}
+		}
+		failed[i] = err
 	}
 	return items, failed
 }
 
-// admit returns the input of a new execution as it is stored, if it fits.
-func (e *Engine) admit(ctx context.Context, op string, x *NewExecution) ([]byte, error) {
-	if err := e.fits(ctx, x.Namespace, x.Kind, x.Payload); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
-	return e.seal(op, x.Payload)
-}
-
-// sealMembers returns members of a flow as they are stored.
-func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMember) ([]FlowMember, error) {
+// sealMembers returns members of a flow as they are stored, if all of them fit.
+func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMember) (_ []FlowMember, err error) {
 	if e.cfg.Box != nil {
 		members = slices.Clone(members)
 	}
 	for i := range members {
-		data, err := e.admit(ctx, op, &members[i].NewExecution)
-		if err != nil {
-			return nil, fmt.Errorf("node %q: %w", members[i].Node, err)
+		m := &members[i]
+		if err := e.fits(ctx, m.Namespace, m.Kind, m.Payload); err != nil {
+			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		if e.cfg.Box != nil {
-			members[i].Payload = data
+			if m.Payload, err = e.seal(op, m.Payload); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return members, nil

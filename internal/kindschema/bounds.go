@@ -56,7 +56,7 @@ func (w *walk) all(v any, depth int) error {
 }
 
 var errWork = errors.New(
-	"to hold a value against it would take too long: it refers to itself for the same value, or has too many alternatives")
+	"a value would take too long to check: it refers to itself for the same value, or has too many alternatives")
 
 // same follows what is applied to the same value.
 func (w *walk) same(v any, left *int) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// anything takes each value. It names all types because jsonschema-go makes null of a pointer to a type that names none.
+// anything takes each value. It names all types because jsonschema-go makes null of a pointer to what names none.
 var anything = &jsonschema.Schema{Types: []string{"null", "boolean", "object", "array", "number", "string"}}
 
 // fixed are types that do not speak for themselves.

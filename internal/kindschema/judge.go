@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/misfit"
 )
 
-// Wrong says where a value of JSON does not fit a schema, as a JSON Pointer, and what is wrong there; "", "" if it fits.
+// Wrong says where a value of JSON does not fit a schema, as a JSON Pointer, and what is wrong there; "" if it fits.
 // People and models who send JSON are told in its words: the errors of validators print values as Go does.
 func Wrong(r *jsonschema.Resolved, value any) (pointer, wrong string) {
 	if r.Validate(value) == nil {

@@ -18,10 +18,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/misfit"
 )
 
-// Pair are the schemas of a kind. The zero value says nothing.
+// Pair are the schemas of a kind: 32 schemas deep at most, without references to other documents. The zero value says
+// nothing.
 type Pair struct {
-	Input  json.RawMessage `json:"input,omitempty" jsonschema:"JSON Schema (2020-12) of its input: at most 64 KiB, 32 schemas deep, and without references to other documents. Default none"`
-	Result json.RawMessage `json:"result,omitempty" jsonschema:"the same of its result. Default none"`
+	Input  json.RawMessage `json:"input,omitempty" jsonschema:"JSON Schema (2020-12) of its input, at most 64 KiB"`
+	Result json.RawMessage `json:"result,omitempty" jsonschema:"of its result, at most 64 KiB"`
 }
 
 // Text is how a pair is stored: "" if it says nothing.

@@ -190,7 +190,8 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		}
 	}
 	deepest := strings.Repeat(`{"properties":{"a":`, 31) + `{}` + strings.Repeat("}}", 31)
-	p, err := kindschema.Pair{Input: json.RawMessage(` {"type": "string"} `), Result: json.RawMessage(deepest)}.Compact()
+	p, err := kindschema.Pair{Input: json.RawMessage(` {"type": "string"} `),
+		Result: json.RawMessage(deepest)}.Compact()
 	if err != nil || string(p.Input) != `{"type":"string"}` {
 		t.Errorf("%s, %v", p.Input, err)
 	}
