@@ -90,7 +90,7 @@ func TestChildrenMustFit(t *testing.T) {
 			return "", task.WaitChildren(ctx, set)
 		}))
 	x := w.reach(w.submitKind("parent", "in"), codes.Failed)
-	if !strings.Contains(x.Failure.Message, `node "c": input_does_not_fit`) ||
+	if !strings.Contains(x.Failure.Message, `node "c": kind mail`) ||
 		!strings.Contains(x.Failure.Message, "/to: it is missing") || x.Attempts != 1 {
 		t.Errorf("%+v", x.Failure)
 	}

@@ -154,8 +154,8 @@ var order = []string{
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
 	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce",
-	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fork",
-	"written", "fuzz",
+	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair",
+	"fork", "written", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -32,7 +32,7 @@ func (w *env) schemas(namespace string) map[string]string {
 	w.no(err)
 	out := map[string]string{}
 	for kind, pair := range all {
-		out[kind] = pair.Text()
+		out[kind] = kindschema.Text(pair)
 	}
 	return out
 }
@@ -43,14 +43,14 @@ var schemaScenarios = []scenario{
 		text, number := takes(`{"type":"string"}`), takes(`{"type":"number"}`)
 		number.Result = json.RawMessage(`{"type":"boolean"}`)
 		w.no(w.e.PutSchemas(w.ctx, space, map[string]kindschema.Pair{"a": text, "b": number}))
-		want := map[string]string{"a": text.Text(), "b": number.Text()}
+		want := map[string]string{"a": kindschema.Text(text), "b": kindschema.Text(number)}
 		sameDeep(w, "schemas", w.schemas(space), want)
 		w.check()
 		w.unchanged("the same again", func() {
 			w.no(w.e.PutSchemas(w.ctx, space, map[string]kindschema.Pair{"a": text, "none": {}}))
 		})
 		w.no(w.e.PutSchemas(w.ctx, space, map[string]kindschema.Pair{"a": {}, "b": text}))
-		sameDeep(w, "forgotten and changed", w.schemas(space), map[string]string{"b": text.Text()})
+		sameDeep(w, "forgotten and changed", w.schemas(space), map[string]string{"b": kindschema.Text(text)})
 		w.check()
 	}},
 	{name: "the version of the schemas of a namespace grows with every change", run: func(w *env) {

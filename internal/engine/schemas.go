@@ -174,7 +174,7 @@ func (e *Engine) PutSchemas(ctx context.Context, namespace string, all map[strin
 		return err
 	}
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		text := all[kind].Text()
+		text := kindschema.Text(all[kind])
 		if size+len(text) > limits.MaxCallBytes || len(batch) == limits.MaxSchemas {
 			if err := send(); err != nil {
 				return err
@@ -208,7 +208,7 @@ func (e *Engine) Schemas(ctx context.Context, namespace string) (map[string]kind
 				return nil, CallError("read schemas", err)
 			}
 			for i, text := range texts {
-				if pair, err := kindschema.Parse(text); err == nil && pair.Text() != "" {
+				if pair, err := kindschema.Parse(text); err == nil && kindschema.Text(pair) != "" {
 					out[part[i]] = pair
 				}
 			}

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
@@ -89,7 +91,10 @@ func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMembe
 	for i := range members {
 		m := &members[i]
 		if err := e.fits(ctx, m.Namespace, m.Kind, m.Payload); err != nil {
-			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
+			if wrong, ok := errors.AsType[*kindschema.Misfit](err); ok {
+				wrong.Node = m.Node
+			}
+			return nil, fmt.Errorf("%s: %w", op, err)
 		}
 		if e.cfg.Box != nil {
 			if m.Payload, err = e.seal(op, m.Payload); err != nil {

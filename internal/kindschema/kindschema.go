@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/misfit"
@@ -20,13 +21,10 @@ import (
 
 // Pair are the schemas of a kind: 32 schemas deep at most, without references to other documents. The zero value says
 // nothing.
-type Pair struct {
-	Input  json.RawMessage `json:"input,omitempty" jsonschema:"JSON Schema (2020-12) of its input, at most 64 KiB"`
-	Result json.RawMessage `json:"result,omitempty" jsonschema:"of its result, at most 64 KiB"`
-}
+type Pair = apiv1.KindSchemas
 
 // Text is how a pair is stored: "" if it says nothing.
-func (p Pair) Text() string {
+func Text(p Pair) string {
 	if p.Input == nil && p.Result == nil {
 		return ""
 	}
@@ -53,7 +51,7 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + ": " + e.Wrong }
 
 // Compact checks both schemas, and drops white space and what is null or says nothing. The error is a [*FieldError].
-func (p Pair) Compact() (Pair, error) {
+func Compact(p Pair) (Pair, error) {
 	for field, text := range map[string]*json.RawMessage{"input": &p.Input, "result": &p.Result} {
 		if len(*text) == 0 || string(*text) == "null" {
 			*text = nil
@@ -154,16 +152,20 @@ var versions = []string{"", "https://json-schema.org/draft/2020-12/schema", "htt
 // Misfit is an input that does not fit the schema of its kind. It is of the code input_does_not_fit.
 type Misfit struct {
 	Kind    string
+	Node    string // of a flow, or the name of a child; "" for what is submitted by itself
 	Pointer string // JSON Pointer of the value that does not fit, "" for the input itself
 	Wrong   string // what it is and what is wanted
 }
 
 func (m *Misfit) Error() string {
-	at := ""
+	node, at := "", ""
+	if m.Node != "" {
+		node = fmt.Sprintf("node %q: ", m.Node)
+	}
 	if m.Pointer != "" {
 		at = fmt.Sprintf("%.256s: ", m.Pointer)
 	}
-	return fmt.Sprintf("%v: kind %s: %s%s", denied.InputMisfit, m.Kind, at, m.Wrong)
+	return fmt.Sprintf("%v: %skind %s: %s%s", denied.InputMisfit, node, m.Kind, at, m.Wrong)
 }
 
 func (m *Misfit) Unwrap() error { return denied.InputMisfit }
@@ -178,10 +180,10 @@ func (s *Schema) Check(kind string, input []byte) error {
 	}
 	var value any
 	if len(input) > 0 && json.Unmarshal(input, &value) != nil {
-		return &Misfit{kind, "", "it is not JSON"}
+		return &Misfit{Kind: kind, Wrong: "it is not JSON"}
 	}
 	if pointer, wrong := Wrong(s.resolved, value); wrong != "" {
-		return &Misfit{kind, pointer, wrong}
+		return &Misfit{Kind: kind, Pointer: pointer, Wrong: wrong}
 	}
 	return nil
 }
