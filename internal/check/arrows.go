@@ -67,7 +67,7 @@ var beside = map[string]struct {
 	"chat":                  {on: "handler", also: []string{"agent", "client", "admin"}},
 	"dashboard":             {on: "."},
 	"internal/browsertoken": {on: "."},
-	"internal/clientmodels": {on: "."},
+	"internal/clientmodels": {on: ".", also: []string{"internal/apiv1"}},
 	"internal/doctor":       {on: "internal/engine"},
 	"httpapi": {on: "handler", also: []string{"client", "admin", "internal/browsertoken", "internal/link",
 		"internal/gateway", "internal/doctor", "internal/explain"}},
