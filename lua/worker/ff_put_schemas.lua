@@ -6,7 +6,7 @@
 -- Go:      Engine.PutSchemas
 -- Args:    protocol namespace:name(64) kinds:rows(1..256) {kind:name(64) schema:bytes(140000)}
 -- Replies: OK version:n; ALREADY_SATISFIED version:n
--- Errors:  @root invalid_input limit_reached
+-- Errors:  @root invalid_input too_many_schemas
 local function ff_put_schemas(ctx, q)
   local key, kinds, fields = keys.schemas(ctx.r, q.namespace), q.kinds, { '' }
   for i = 1, #kinds do fields[i + 1] = kinds[i].kind end
@@ -22,7 +22,7 @@ local function ff_put_schemas(ctx, q)
     end
   end
   if not changed then return reply.already(reply.int(version)) end
-  if count > 256 then return reply.err('limit_reached', 'schemas', '256') end
+  if count > 256 then return reply.err('too_many_schemas', q.namespace) end
   for kind, text in pairs(now) do
     if text == '' then gone[#gone + 1] = kind else put[#put + 1], put[#put + 2] = kind, text end
   end
