@@ -45,7 +45,7 @@ type workerBody struct {
 	Name                  string `json:"name,omitempty" jsonschema:"for people, 1..24 of A-Z a-z 0-9 . _ -; default http"`
 	flowfabric.WorkerInfo `for:"open" required:"kinds"`
 	// Schemas are of some of the kinds.
-	Schemas map[string]apiv1.KindSchemas `json:"schemas,omitempty" jsonschema:"of its kinds: what inputs are held against when they are submitted, and clients make types of. The last worker to say something counts; an empty object takes back what was said. Default: nothing is said"`
+	Schemas map[string]apiv1.KindSchemas `json:"schemas,omitempty" jsonschema:"of its kinds: what inputs must fit. The last worker to say something counts; an empty object takes it back. Default: nothing is said"`
 }
 
 type workerOpened struct {

@@ -109,7 +109,7 @@ func (a *app) schemas(ctx context.Context, file string, query url.Values) (map[s
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Kinds == nil {
-		return nil, usage("--file has no schemas: want what 'flowfabric schema' prints, an object with the member kinds")
+		return nil, usage("--file has no schemas, want what 'flowfabric schema' prints: an object with kinds")
 	}
 	return answer.Kinds, nil
 }

@@ -508,6 +508,7 @@ func (b *kindBuilder) object(s *jsonschema.Schema, name string) kindShape {
 		return kindShape{sort: kindDict, parts: []kindShape{value}}
 	}
 	name = b.unique(name)
-	*b.out = append(*b.out, kindType{name: name, doc: docOf(s), object: true, fields: b.fields(s, name), open: opens(s)})
+	t := kindType{name: name, doc: docOf(s), object: true, fields: b.fields(s, name), open: opens(s)}
+	*b.out = append(*b.out, t)
 	return kindShape{sort: kindNamed, name: name}
 }

@@ -115,9 +115,7 @@ func (k Kinds) Python() []byte {
 		switch {
 		case !t.object:
 			waiting = append(waiting, t)
-		case slices.ContainsFunc(t.fields, func(f kindField) bool {
-			return !identifier.MatchString(f.name) || slices.Contains(keywords, f.name) || strings.HasPrefix(f.name, "__")
-		}):
+		case slices.ContainsFunc(t.fields, kindField.odd):
 			b.WriteString(t.functional(known))
 		default:
 			b.WriteString("\n\nclass " + t.name + "(TypedDict):\n" + docstring("    ", t.doc))
@@ -143,6 +141,11 @@ func (k Kinds) Python() []byte {
 		head += "\nfrom typing import " + strings.Join(used, ", ") + "\n"
 	}
 	return []byte(head + body)
+}
+
+// odd tells whether a class of Python cannot have a member of this name.
+func (f kindField) odd() bool {
+	return !identifier.MatchString(f.name) || slices.Contains(keywords, f.name) || strings.HasPrefix(f.name, "__")
 }
 
 // aliases writes those of which all parts are known, and returns the others.

@@ -122,7 +122,8 @@ func (j *judge) among(pointer string, all []*jsonschema.Schema, value any, depth
 		if other.value(pointer, s, value, depth+1) {
 			return true
 		}
-		if other.pointer != pointer || len(all) == 1 || len(all) == 2 && slices.ContainsFunc(all, nullOnly) && !nullOnly(s) {
+		beside := len(all) == 2 && slices.ContainsFunc(all, nullOnly) && !nullOnly(s)
+		if other.pointer != pointer || len(all) == 1 || beside {
 			meant = append(meant, other)
 		}
 	}

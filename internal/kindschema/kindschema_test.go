@@ -200,3 +200,17 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+func BenchmarkCheck(b *testing.B) {
+	s, err := kindschema.Compile(kindschema.Of(reflect.TypeFor[order]()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	payload, _ := json.Marshal(order{Lines: []line{{SKU: "a"}, {SKU: "b"}}})
+	b.SetBytes(int64(len(payload)))
+	for b.Loop() {
+		if err := s.Check("k", payload); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1419,8 +1419,8 @@ export interface WorkerBody {
    */
   lease_ms?: number
   /**
-   * of its kinds: what inputs are held against when they are submitted, and clients make types of. The last worker to
-   * say something counts; an empty object takes back what was said. Default: nothing is said
+   * of its kinds: what inputs must fit. The last worker to say something counts; an empty object takes it back.
+   * Default: nothing is said
    */
   schemas?: Record<string, KindSchemas>
 }
