@@ -33,6 +33,8 @@ func TestLimitsDocs(t *testing.T) {
 		"input or result of an execution": bytes(limits.MaxPayload), "tags of an execution": fmt.Sprint(limits.MaxTags),
 		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue),
 		"name of a namespace, lane, kind or worker": bytes(limits.MaxName),
+		"kinds of a namespace that have schemas":    fmt.Sprint(limits.MaxSchemas),
+		"schema of an input or a result":            bytes(limits.MaxSchema),
 		"key of a submission":                       bytes(limits.MaxIdempotencyKey),
 		"window of a key": fmt.Sprintf("%.0f s to %.0f days", limits.MinKeyWindow.Seconds(),
 			limits.MaxKeyWindow.Hours()/24),

@@ -38,8 +38,9 @@ const maxPutTries = 10
 type scheduling struct {
 	definition schedule.Definition
 	input      []byte
-	gates      []flowfabric.Gate // that must exist
-	first      bool              // due at once if it is new
+	submits    []engine.NewExecution // at each instant
+	gates      []flowfabric.Gate     // that must exist
+	first      bool                  // due at once if it is new
 	expected   *uint64
 	owned      bool // the one there must belong to the owner of the definition, or to nobody
 }
@@ -209,6 +210,7 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 		x := common.Item
 		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates()
 		s.definition.Item = schedule.Item{Start: x.Start, Digest: x.Digest}
+		s.submits = []engine.NewExecution{x}
 		return s, nil
 	}}
 }
@@ -255,6 +257,9 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 		}
 		if s.input, err = plan.Encode(); err != nil {
 			return nil, err
+		}
+		for i := range plan.Members {
+			s.submits = append(s.submits, plan.Members[i].NewExecution)
 		}
 		s.definition.Spec, s.gates = spec, gatesOf(plan.Members)
 		q.Kind, q.Tags = plan.Kind, plan.Tags
@@ -325,7 +330,7 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 		}
 		q := change(d, s.first, page)
 		q.Name, q.Definition, q.Input, q.Expected = name, text, s.input, s.expected
-		q.Parts = d.Item.Nodes > 0
+		q.Parts, q.Submits = d.Item.Nodes > 0, s.submits
 		if s.owned {
 			if q.Expected, err = mine(name, d.Owner, page); err != nil {
 				return fail(err)

@@ -121,7 +121,8 @@ func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Contex
 		return Binding{info: def.Info(),
 			err: fmt.Errorf("%w: BindBatch: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
-	b := Binding{info: def.Info(), codec: def.codec, batch: size}
+	b := typed(def)
+	b.batch = size
 	err := b.batch.check()
 	if timeout := def.info.Policy.AttemptTimeout; err == nil && timeout > 0 && time.Duration(timeout) <= b.batch.Wait {
 		err = fmt.Errorf("%w: Batch.Wait is %s, want less than the Timeout of %s, which runs meanwhile",

@@ -2,11 +2,14 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
@@ -19,6 +22,9 @@ type Binding struct {
 	run   Handler
 	takes func(any) bool // tells whether a value is an input
 	batch Batch
+	in    reflect.Type
+	out   reflect.Type
+	mute  bool // nothing is said of its types
 	err   error
 }
 
@@ -41,11 +47,12 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 		return Binding{info: def.Info(),
 			err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
-	b := Binding{info: def.Info(), codec: def.codec, takes: func(input any) bool {
+	b := typed(def)
+	b.takes = func(input any) bool {
 		var zero In
 		_, ok := input.(In)
 		return ok || input == nil && any(zero) == nil
-	}}
+	}
 	b.run = func(ctx context.Context, t *Task) (out Outcome) {
 		defer t.rescue(ctx, &out)
 		var in In
@@ -61,6 +68,12 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 	return b
 }
 
+// typed is a binding that knows what its definition says.
+func typed[In, Out any](def *Definition[In, Out]) Binding {
+	return Binding{info: def.Info(), codec: def.codec, mute: def.mute, in: reflect.TypeFor[In](),
+		out: reflect.TypeFor[Out]()}
+}
+
 // Plain adapts a function that needs nothing durable.
 func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, t *Task,
 	in In) (Out, error) {
@@ -72,6 +85,26 @@ func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(c
 
 // Info returns the settings of the definition, as a copy.
 func (b Binding) Info() flowfabric.Start { return clone(b.info) }
+
+// Schemas are JSON Schemas (2020-12) of input and result, which a worker publishes when it starts. Inputs that do not
+// fit are refused from then on, see flowfabric.ErrInvalidInput, code input_does_not_fit. They say what encoding/json
+// makes of the types: a field without omitempty or omitzero is required, and members that a type does not have are
+// allowed. nil: nothing is said, because of [NoSchema] or another codec than [JSON] (also [Offloaded]), or because the
+// type takes anything or is not described exactly by a schema, as one that contains itself.
+func (b Binding) Schemas() (input, result json.RawMessage) {
+	if b.mute || b.in == nil || !isJSON(b.codec) {
+		return nil, nil
+	}
+	return kindschema.Of(b.in), kindschema.Of(b.out)
+}
+
+func isJSON(c Codec) bool {
+	if o, ok := c.(offloaded); ok {
+		return isJSON(o.codec)
+	}
+	_, ok := c.(jsonCodec)
+	return ok
+}
 
 // Err returns what is wrong with the binding, or nil.
 func (b Binding) Err() error {

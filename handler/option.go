@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames]
-// and [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags,
-// Gates and LimitKey. A later option wins over an earlier one of the same name.
+// DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames],
+// [WithCodec] and [NoSchema]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention,
+// Capabilities, Tags, Gates and LimitKey. A later option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
 
 // definer is an option of this package.
@@ -26,6 +26,7 @@ func (definer) DefineOption() {}
 type settings struct {
 	start flowfabric.Start
 	codec Codec
+	mute  bool
 	errs  []error
 }
 
@@ -108,6 +109,10 @@ func WithCodec(c Codec) DefineOption {
 		s.codec = c
 	})
 }
+
+// NoSchema keeps workers from publishing the types of the kind, so inputs are not checked when they are submitted, and
+// flowfabric types knows nothing of them. Default: see [Binding.Schemas].
+func NoSchema() DefineOption { return definer(func(s *settings) { s.mute = true }) }
 
 // StreamFrames sets how many frames of an attempt are kept, approximately: 1..1,000,000. Default 10,000.
 func StreamFrames(n int) DefineOption {

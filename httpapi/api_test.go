@@ -30,6 +30,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -689,6 +690,9 @@ func TestEveryRoute(t *testing.T) {
 
 	if l := into[laneList](t, a.as("viewer", "GET", "/v1/lanes", "", 200)); len(l.Items) == 0 {
 		t.Error("no lanes")
+	}
+	if s := into[apiv1.Schemas](t, a.as("viewer", "GET", "/v1/schemas", "", 200)); s.Namespace != "default" {
+		t.Errorf("schemas of namespace %q", s.Namespace)
 	}
 	if q := into[queueList](t, a.as("viewer", "GET", "/v1/queues?namespace=default", "", 200)); len(q.Items) == 0 {
 		t.Error("no queues")

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
@@ -70,6 +71,9 @@ func problemOf(err error) *problem {
 			Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
 	}
 	p := &problem{Detail: inMembers(err.Error()), Code: codeOf(err)}
+	if wrong, ok := errors.AsType[*kindschema.Misfit](err); ok && wrong.Node == "" {
+		p.Field = "/input" + wrong.Pointer
+	}
 	if some, ok := errors.AsType[*admin.PartitionsError](err); ok {
 		p.Failed, p.Total = some.Failed, some.Total
 	}

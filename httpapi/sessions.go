@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,10 +18,12 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/gateway"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -41,6 +44,8 @@ const (
 type workerBody struct {
 	Name                  string `json:"name,omitempty" jsonschema:"for people, 1..24 of A-Z a-z 0-9 . _ -; default http"`
 	flowfabric.WorkerInfo `for:"open" required:"kinds"`
+	// Schemas are of some of the kinds.
+	Schemas map[string]apiv1.KindSchemas `json:"schemas,omitempty" jsonschema:"of its kinds: what inputs must fit. The last worker to say something counts; an empty object takes it back. Default: nothing is said"`
 }
 
 type workerOpened struct {
@@ -164,6 +169,23 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 	return b.WorkerInfo, nil
 }
 
+// schemas checks those of kinds.
+func (b *workerBody) schemas() (map[string]apiv1.KindSchemas, error) {
+	out := make(map[string]apiv1.KindSchemas, len(b.Schemas))
+	for kind, schemas := range b.Schemas {
+		at := "/schemas/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(kind)
+		if !slices.Contains(b.Kinds, kind) {
+			return nil, invalid(at, "it is none of the kinds")
+		}
+		checked, err := kindschema.Compact(schemas)
+		if wrong, ok := errors.AsType[*kindschema.FieldError](err); ok {
+			return nil, invalid(at+"/"+wrong.Field, "%s", wrong.Wrong)
+		}
+		out[kind] = checked
+	}
+	return out, nil
+}
+
 // misdeclared names the member of the body that [valid.Worker] refuses.
 func misdeclared(err error) error {
 	wrong, ok := errors.AsType[*valid.WorkerError](err)
@@ -191,6 +213,17 @@ func (c *call) openWorker() error {
 		return &problem{Status: http.StatusTooManyRequests, Code: "too_many_sessions",
 			Detail: fmt.Sprintf("the token has %d sessions that live: close some, or open one for many executions",
 				maxSessions)}
+	}
+	schemas, err := b.schemas()
+	if err != nil {
+		return err
+	}
+	if len(schemas) > 0 {
+		for _, namespace := range info.Namespaces {
+			if err := c.h.conn.Engine.PutSchemas(c.ctx(), namespace, schemas); err != nil {
+				return err
+			}
+		}
 	}
 	s := newSession(b.Name+"-"+strings.ReplaceAll(uuid.NewString(), "-", "")[20:], tokenOf(c.who), info)
 	if _, err := c.h.conn.Engine.RegisterWorker(c.ctx(), s.registration(0)); err != nil {

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -24,6 +26,25 @@ func (c *call) workers() (workerList, error) {
 	}
 	out, err := cut(page, list, err, func(w flowfabric.Worker) string { return w.Instance })
 	return workerList(out), err
+}
+
+// schemas are what workers say of the kinds of a namespace.
+func (c *call) schemas() (apiv1.Schemas, error) {
+	q := c.query()
+	kind := q.text("kind")
+	if q.err != nil {
+		return apiv1.Schemas{}, q.err
+	}
+	namespace, err := c.namespace(q.text("namespace"))
+	if err != nil {
+		return apiv1.Schemas{}, err
+	}
+	namespace = cmp.Or(namespace, c.h.conn.Namespace)
+	all, err := c.h.conn.Engine.Schemas(c.ctx(), namespace)
+	if kind != "" {
+		maps.DeleteFunc(all, func(name string, _ apiv1.KindSchemas) bool { return name != kind })
+	}
+	return apiv1.Schemas{Namespace: namespace, Kinds: all}, err
 }
 
 func (c *call) markDead(b *why) (apiv1.Dead, error) {

@@ -101,7 +101,7 @@ func TestMessagesNameMembersOfTheJSON(t *testing.T) {
 		`{"n":1,"l":[]}`:            "/l: it has 0 items, want 1 or more",
 		`{"n":1,"l":[{},{},{}]}`:    "/l: it has 3 items, want 2 or less",
 		`{"n":1,"l":[{"a/b":"x"}]}`: "/l/0/a~1b: it is a JSON string, want true or false",
-		`{"n":1,"any":5}`:           "it does not fit the schema",
+		`{"n":1,"any":5}`:           "/any: it is a JSON number, want a string",
 	} {
 		says("bounded", arguments, want)
 	}

@@ -506,7 +506,8 @@ func TestChildrenMisuse(t *testing.T) {
 					engine.ChildWait{Name: "w", Mode: engine.WaitAll, Children: []engine.FlowMember{{
 						NewExecution: engine.NewExecution{ID: task.ID().Child("w", "c"),
 							Start: flowfabric.Start{Namespace: "default",
-								Lane: "default", Kind: "echo"}, Digest: "another"}, Node: "c"}}}); err != nil {
+								Lane: "default", Kind: "echo"}, Digest: "another", Payload: []byte(`"0"`)},
+						Node: "c"}}}); err != nil {
 					return "", err
 				}
 			}

@@ -99,8 +99,8 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				}
 			}
 			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: mint.ID(1),
-				Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"}}}); !errors.Is(err,
-				flowfabric.ErrOutOfMemory) {
+				Start:   flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"},
+				Payload: []byte(`"in"`)}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
 			}
 			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil ||

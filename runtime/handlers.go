@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 )
 
 // handlers finds the binding of a kind. It never changes and may be used concurrently.
@@ -43,6 +44,16 @@ func (b handlers) fits(concurrency int) error {
 		}
 	}
 	return nil
+}
+
+// schemas are what the handlers say of their kinds, also of those of which they say nothing.
+func (b handlers) schemas() map[string]kindschema.Pair {
+	out := make(map[string]kindschema.Pair, len(b))
+	for kind, binding := range b {
+		in, result := binding.Schemas()
+		out[kind] = kindschema.Pair{Input: in, Result: result}
+	}
+	return out
 }
 
 // kinds lists the kinds in order.

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -22,6 +23,7 @@ import (
 type registrar interface {
 	RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error)
 	LeaveWorker(ctx context.Context, instance, token string) (already bool, err error)
+	PutSchemas(ctx context.Context, namespace string, all map[string]kindschema.Pair) error
 }
 
 const (
@@ -47,6 +49,7 @@ type membership struct {
 	name  string // of the instance
 	token string // of this process
 	info  flowfabric.WorkerInfo
+	kinds map[string]kindschema.Pair // what they take and give
 	ended context.CancelFunc
 	loop  conc.WaitGroup
 	news  chan struct{} // capacity 1: what it says of itself has changed
@@ -65,7 +68,7 @@ func newMembership(r *run, w *Worker, seeds *tokenkeys.Seeds) *membership {
 	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting,
 		fatal: r.fatal,
 		name:  cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1),
-		info: info}
+		info: info, kinds: w.registry.schemas()}
 }
 
 // enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the
@@ -78,6 +81,7 @@ func (g *membership) enter(ctx context.Context) error {
 		until, left := engine.TakenFor(err)
 		switch {
 		case err == nil:
+			g.publish(ctx)
 			return nil
 		case errors.Is(err, denied.InstanceInUse):
 			if first.IsZero() {
@@ -174,6 +178,7 @@ func (g *membership) register(ctx context.Context) error {
 				"flowfabric: the worker could not declare its token keys again; the next handler that waits tries again",
 				"error", err)
 		}
+		g.publish(ctx)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -184,6 +189,20 @@ func (g *membership) register(ctx context.Context) error {
 		g.entered, g.failed, g.taken = true, false, false
 	}
 	return err
+}
+
+// publish says what the kinds of this worker take and give. Inputs are not checked without it, and nothing else depends
+// on it.
+func (g *membership) publish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	for _, namespace := range g.info.Namespaces {
+		if err := g.store.PutSchemas(ctx, namespace, g.kinds); err != nil && ctx.Err() == nil {
+			g.log.Warn(
+				"flowfabric: the worker could not publish the schemas of its kinds, so no input is checked by them",
+				"namespace", namespace, "error", err)
+		}
+	}
 }
 
 // report logs the first of a row of failures. The worker goes on.

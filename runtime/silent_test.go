@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -248,6 +249,10 @@ func (s *silent) CompleteExecutions(
 		}
 	}
 	return make([]engine.Settled, len(items)), nil, err
+}
+
+func (s *silent) PutSchemas(ctx context.Context, _ string, _ map[string]kindschema.Pair) error {
+	return s.answer(ctx)
 }
 
 func (s *silent) RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error) {

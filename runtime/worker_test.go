@@ -69,7 +69,9 @@ func TestConcurrencyIsABound(t *testing.T) {
 // Every way to end badly keeps its category.
 func TestFailureCategories(t *testing.T) {
 	w := newEnv(t)
-	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+	unchecked := handler.Define[string, string]("greet", handler.NoSchema())
+	w.start(runtime.Config{}, handler.Bind(unchecked, func(_ context.Context, _ *handler.Task,
+		in string) (string, error) {
 		if in == "panic" {
 			panic("boom")
 		}

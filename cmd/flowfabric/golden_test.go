@@ -222,6 +222,13 @@ func init() {
 		"schedules put trial --kind report --every 8760h --until 2020-01-01T00:00:00Z", "schedules list",
 		"schedules put x --kind report --every 1h --until tomorrow",
 		"schedules put x --kind report --every 1h --jitter 25h")
+	sessions["types"] = append(lines("schema", "schema --json", "schema --kind echo", "types --lang ts",
+		"types --lang python --kind echo", "types --lang ts --kind nobody", "types --lang ts --namespace blue",
+		"types --lang go", "types", "types --lang ts --json", "types --lang ts --file /nonexistent",
+		"submit echo --input 7", "submit echo --input '{\"text\":7}' --json"),
+		step{"types --lang ts --file -", `{"kinds":{"a":{"input":{"type":"string"}}}}`},
+		step{"types --lang ts --file -", `{"kinds":{"a":{"input":{"type":"strin"}}}}`},
+		step{"types --lang ts --file -", `{"a":{}}`})
 	sessions["workers"] = lines("workers", "workers list", "workers list --json",
 		"workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
 		"workers list", "workers mark-dead nobody", "workers mark-dead")

@@ -3,6 +3,8 @@
 package apiv1
 
 import (
+	"encoding/json"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
@@ -67,4 +69,16 @@ type Returned struct {
 // Dead is a worker that was given up.
 type Dead struct {
 	Held int `json:"held" jsonschema:"executions that it held, which others take"`
+}
+
+// KindSchemas are what workers say of a kind of work.
+type KindSchemas struct {
+	Input  json.RawMessage `json:"input,omitempty" jsonschema:"JSON Schema (2020-12) of its input, at most 64 KiB"`
+	Result json.RawMessage `json:"result,omitempty" jsonschema:"JSON Schema (2020-12) of its result, at most 64 KiB"`
+}
+
+// Schemas are those of the kinds of a namespace.
+type Schemas struct {
+	Namespace string                 `json:"namespace"`
+	Kinds     map[string]KindSchemas `json:"kinds" jsonschema:"by kind, those of which workers say something"`
 }

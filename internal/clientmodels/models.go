@@ -1,6 +1,7 @@
 // Package clientmodels writes the bodies of the HTTP API as types of other languages, for the clients of this
 // repository. It is given what the OpenAPI document is made of, the Go types and their schemas, so that the document
-// and the clients cannot disagree. Only a test of package httpapi uses it.
+// and the clients cannot disagree. Only a test of package httpapi uses that. From the JSON Schemas of kinds it makes
+// the types that `flowfabric types` writes ([OfKinds]).
 package clientmodels
 
 import (

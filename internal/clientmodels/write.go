@@ -93,9 +93,10 @@ func jsdoc(indent, doc string) string {
 	return indent + "/**\n" + indent + " * " + strings.Join(lines, "\n"+indent+" * ") + "\n" + indent + " */\n"
 }
 
-// keywords of Python, among names that the API could have.
-var keywords = []string{"and", "as", "async", "await", "class", "def", "del", "for", "from", "global", "if", "import",
-	"in", "is", "lambda", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"}
+// keywords of Python.
+var keywords = []string{"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+	"def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+	"nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"}
 
 // Python writes the models as typed dictionaries. The members of a model besides its arguments are in a class of their
 // own, such as SubmissionOptions for Submission: functions take them as keywords. A model without arguments is one

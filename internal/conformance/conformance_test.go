@@ -122,6 +122,7 @@ func topics() map[string][]scenario {
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
 		"workers":       registryScenarios,
+		"schemas":       schemaScenarios,
 		"why":           slices.Concat(whyScenarios, whyStateScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
 		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios, categoryScenarios),
@@ -152,9 +153,9 @@ var order = []string{
 	"golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
-	"twins", "feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit",
-	"replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair", "fork",
-	"written", "fuzz",
+	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce",
+	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair",
+	"fork", "written", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -459,6 +459,7 @@ func (w *env) stage() staged {
 			"1"}},
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
+		call{"ff_put_schemas", []string{proto, "default", "1", "a kind", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
 		call{"ff_mark_dead", []string{proto, "worker", "w8"}},
 		call{"ff_list_workers", []string{proto, "", "10"}},

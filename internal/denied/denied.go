@@ -53,6 +53,7 @@ var (
 	NoWorker           = fault.Named("worker_not_found")
 	NoBlob             = fault.Named("blob_not_found")
 	BlobDamaged        = fault.Named("blob_damaged")
+	InputMisfit        = fault.Named("input_does_not_fit")
 	NoStep             = fault.Named("step_not_found")
 	Rewound            = fault.Named("rewound")
 	OtherAttempt       = fault.Named("attempt_changed")

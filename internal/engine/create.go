@@ -31,7 +31,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		return nil, fmt.Errorf("ff_create_execution: %w: %d items, want 1..%d", flowfabric.ErrInvalidInput, len(items),
 			limits.MaxBatch)
 	}
-	items, failed := e.sealItems(items)
+	items, failed := e.sealItems(ctx, items)
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
 	total, tags := 0, 0
 	for i := range items {

@@ -39,6 +39,7 @@ type Engine struct {
 	dials      dials
 	lone       lone
 	channels   channels
+	schemas    schemas
 	closers    struct {
 		sync.Mutex
 		clients []rueidis.Client

@@ -87,7 +87,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if q.Key != uuid.Nil {
 		id += " " + q.Key.String()
 	}
-	members, err := e.rowsOf("ff_flow_create", q.ID.Partition(), q.Members)
+	members, err := e.rowsOf(ctx, "ff_flow_create", q.ID.Partition(), q.Members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -160,7 +160,7 @@ func fits(members []FlowMember) int {
 
 func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64,
 	members []FlowMember) (FlowCreated, error) {
-	rows, err := e.rowsOf("ff_flow_stage", id.Partition(), members)
+	rows, err := e.rowsOf(ctx, "ff_flow_stage", id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -170,8 +170,9 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 }
 
 // rowsOf seals and judges members, and puts together those that are alike.
-func (e *Engine) rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
-	if members, err = e.sealMembers(op, members); err != nil {
+func (e *Engine) rowsOf(ctx context.Context, op string, partition uint16,
+	members []FlowMember) (out wire.Members, err error) {
+	if members, err = e.sealMembers(ctx, op, members); err != nil {
 		return out, err
 	}
 	total, upstreams := 0, 0

@@ -95,7 +95,7 @@ func (e *Engine) MakeChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	members, err := e.rowsOf("ff_make_children", f.Execution.Partition(), q.Children)
+	members, err := e.rowsOf(ctx, "ff_make_children", f.Execution.Partition(), q.Children)
 	if err != nil {
 		return MadeChildren{}, err
 	}

@@ -60,6 +60,8 @@ type SchedulePut struct {
 	Definition []byte // 1..64 KiB; schedules with different inputs must differ in it
 	Input      []byte // at most 1 MiB
 	Parts      bool   // of the input only parts are sealed, and have been: it is a plan of a flow
+	// Submits is what each instant submits, whose inputs must fit the schemas of their kinds.
+	Submits []NewExecution
 	// Expected is the revision the schedule must have: nil any, 0 none, it must be new.
 	Expected *uint64
 	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing
@@ -92,6 +94,12 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
 	if q.Missed.Count == 0 {
 		q.Missed = MissedInstants{}
+	}
+	for i := range q.Submits {
+		x := &q.Submits[i]
+		if err := e.fits(ctx, x.Namespace, x.Kind, x.Payload); err != nil {
+			return ScheduleSet{}, fmt.Errorf("ff_put_schedule: %w", err)
+		}
 	}
 	if !q.Parts {
 		input, err := e.seal("ff_put_schedule", q.Input)

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
@@ -56,34 +59,47 @@ func (e *Engine) opened(m map[string][]byte) {
 	}
 }
 
-// sealItems returns new executions as they are stored, and which of them could not be sealed.
-func (e *Engine) sealItems(items []NewExecution) (_ []NewExecution, failed map[int]error) {
-	if e.cfg.Box == nil {
-		return items, nil
+// sealItems returns new executions as they are stored, and which of them do not fit or could not be sealed.
+func (e *Engine) sealItems(ctx context.Context, items []NewExecution) (_ []NewExecution, failed map[int]error) {
+	if e.cfg.Box != nil {
+		items = slices.Clone(items)
 	}
-	items = slices.Clone(items)
 	for i := range items {
-		data, err := e.seal("ff_create_execution", items[i].Payload)
+		x := &items[i]
+		err := e.fits(ctx, x.Namespace, x.Kind, x.Payload)
 		if err != nil {
-			if failed == nil {
-				failed = map[int]error{}
-			}
-			failed[i] = err
+			err = fmt.Errorf("ff_create_execution: %w", err)
+		} else if e.cfg.Box != nil {
+			x.Payload, err = e.seal("ff_create_execution", x.Payload)
 		}
-		items[i].Payload = data
+		if err == nil {
+			continue
+		}
+		if failed == nil {
+			failed = map[int]error{}
+		}
+		failed[i] = err
 	}
 	return items, failed
 }
 
-// sealMembers returns members of a flow as they are stored.
-func (e *Engine) sealMembers(op string, members []FlowMember) (_ []FlowMember, err error) {
-	if e.cfg.Box == nil {
-		return members, nil
+// sealMembers returns members of a flow as they are stored, if all of them fit.
+func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMember) (_ []FlowMember, err error) {
+	if e.cfg.Box != nil {
+		members = slices.Clone(members)
 	}
-	members = slices.Clone(members)
 	for i := range members {
-		if members[i].Payload, err = e.seal(op, members[i].Payload); err != nil {
-			return nil, err
+		m := &members[i]
+		if err := e.fits(ctx, m.Namespace, m.Kind, m.Payload); err != nil {
+			if wrong, ok := errors.AsType[*kindschema.Misfit](err); ok {
+				wrong.Node = m.Node
+			}
+			return nil, fmt.Errorf("%s: %w", op, err)
+		}
+		if e.cfg.Box != nil {
+			if m.Payload, err = e.seal(op, m.Payload); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return members, nil

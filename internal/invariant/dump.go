@@ -52,7 +52,7 @@ var areas = map[string]string{
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":mb:": "list", ":mk:": "zset", ":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream", ":fk:": "hash",
-	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
+	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash", ":sm:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash",
 	":outbox": "stream", ":paused": "zset", ":shares": "hash", ":weights": "hash", ":makers": "hash",

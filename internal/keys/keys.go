@@ -100,14 +100,17 @@ func (p Partition) Turns(class, namespace string) string {
 }
 
 // any: what an audit could not read
-func (p Partition) Aside(name string) string        { return string(p) + ":bad:" + name }
-func (p Partition) Waiters(digest string) string    { return string(p) + ":w:" + digest }
-func (p Partition) Session(id string) string        { return string(p) + ":s:" + id }
-func (p Partition) Held(session string) string      { return string(p) + ":h:" + session }
-func (p Partition) Lost(session string) string      { return string(p) + ":l:" + session }
-func (p Partition) Open(kid string) string          { return string(p) + ":open:" + kid }
-func (p Partition) Worker(instance string) string   { return string(p) + ":wk:" + instance }
-func (p Partition) Schedule(name string) string     { return string(p) + ":sc:" + name }
+func (p Partition) Aside(name string) string      { return string(p) + ":bad:" + name }
+func (p Partition) Waiters(digest string) string  { return string(p) + ":w:" + digest }
+func (p Partition) Session(id string) string      { return string(p) + ":s:" + id }
+func (p Partition) Held(session string) string    { return string(p) + ":h:" + session }
+func (p Partition) Lost(session string) string    { return string(p) + ":l:" + session }
+func (p Partition) Open(kid string) string        { return string(p) + ":open:" + kid }
+func (p Partition) Worker(instance string) string { return string(p) + ":wk:" + instance }
+func (p Partition) Schedule(name string) string   { return string(p) + ":sc:" + name }
+
+// hash: kind → schemas of its inputs and results; "" → their version
+func (p Partition) Schemas(namespace string) string { return string(p) + ":sm:" + namespace }
 func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }

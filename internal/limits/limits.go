@@ -25,7 +25,9 @@ const (
 
 // The limits. The server functions enforce the byte and count limits as well.
 const (
-	MaxPayload         = 1 << 20 // bytes of input or result
+	MaxPayload         = 1 << 20  // bytes of input or result
+	MaxSchemas         = 256      // kinds of a namespace that have schemas
+	MaxSchema          = 64 << 10 // bytes of the schema of a kind's inputs, or of its results
 	MaxFrame           = 64 << 10
 	MaxTags            = 64
 	MaxTagKey          = 64

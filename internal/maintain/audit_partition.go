@@ -30,7 +30,7 @@ var (
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
-		"ins", "refused", "refusals", "bad", "dsdue"}
+		"ins", "refused", "refusals", "bad", "dsdue", "sm"}
 )
 
 // part is the audit of one partition.

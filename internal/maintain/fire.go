@@ -295,8 +295,8 @@ func (f *firing) stage(ctx context.Context, s engine.Schedule, d recurrence.Defi
 // refusals are the codes with which the server refuses a flow for what it is. The same flow would be refused again;
 // the next instant may not.
 var refusals = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key",
-	"payload_too_large", "too_many_routes", "lane_closed", "idempotency_conflict", "flow_conflict", "result_purged",
-	"flow_already_terminal", "fan_in_too_large", "flow_too_large"}
+	"payload_too_large", "input_does_not_fit", "too_many_routes", "lane_closed", "idempotency_conflict",
+	"flow_conflict", "result_purged", "flow_already_terminal", "fan_in_too_large", "flow_too_large"}
 
 // send stages a flow. Members that are there already are left alone.
 func (f *firing) send(ctx context.Context, x recurrence.Item, id flowfabric.FlowID, plan flowplan.Plan) error {

@@ -17,6 +17,9 @@ import (
 var wants = map[string]string{"null": "null", "boolean": "true or false", "string": "a string",
 	"integer": "a whole number", "number": "a number", "object": "an object", "array": "an array"}
 
+// IsType tells whether a word is a type of a JSON Schema.
+func IsType(word string) bool { return wants[word] != "" }
+
 // Type says what a value of another type than a schema wants is.
 func Type(is, want string) string { return fmt.Sprintf("it is a JSON %s, want %s", is, wants[want]) }
 

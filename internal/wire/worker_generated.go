@@ -4,6 +4,18 @@ package wire
 
 import "time"
 
+// PutSchemasKind is one of Kinds of PutSchemas.
+type PutSchemasKind struct {
+	Kind   string // 1..64 bytes
+	Schema string // 0..140000 bytes
+}
+
+// Append writes it behind other slots.
+func (a PutSchemasKind) Append(to []string) []string {
+	to = append(to, a.Kind, a.Schema)
+	return to
+}
+
 // SessionHeldExecution is one of Executions of SessionHeld.
 type SessionHeldExecution struct {
 	ID    [16]byte
@@ -118,6 +130,35 @@ func (x *MarkDeadReply) Read(r *Reader) {
 		return
 	}
 	x.Held = r.Int()
+}
+
+// PutSchemas is a call of ff_put_schemas, what workers say of the inputs and results of kinds in a namespace ('*'
+// is for all that have no own): JSON Schemas, as one text a kind, that the server never looks into. "" forgets what
+// was said of a kind. What was said last counts. version grows with every change, also over a restart without data,
+// so readers ask for it alone. A namespace has at most 256 kinds of which something is said.
+type PutSchemas struct {
+	Namespace string           // 1..64 bytes
+	Kinds     []PutSchemasKind // 1..256
+}
+
+func (PutSchemas) Function() string { return "ff_put_schemas" }
+
+func (a PutSchemas) Append(to []string) []string {
+	to = append(to, a.Namespace)
+	to = append(to, number(len(a.Kinds)))
+	for _, x := range a.Kinds {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// PutSchemasReply is the answer to [PutSchemas].
+type PutSchemasReply struct {
+	Version int
+}
+
+func (x *PutSchemasReply) Read(r *Reader) {
+	x.Version = r.Int()
 }
 
 // RegisterWorker is a call of ff_register_worker, says that a worker instance is there, for a ttl, and what it is;

@@ -38,6 +38,38 @@ function decode.ff_mark_dead(argv)
   return q
 end
 
+function decode.ff_put_schemas(argv)
+  local q = {
+    namespace = argv[2],
+  }
+  local at, count
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  count = args.int(argv[3], 1, 256)
+  if not count or count > 0 and not argv[3 + 2 * count] then
+    return nil, reply.err('invalid_input', 'kinds: 1..256')
+  end
+  q.kinds, at = {}, 4
+  for i = 1, count do
+    local x = {
+      kind = argv[at],
+      schema = argv[at + 1],
+    }
+    if not args.name(x.kind, 64) then
+      return nil, reply.err('invalid_input', 'kinds: kind: 1..64 bytes of printable ASCII without braces')
+    end
+    if not x.schema or #x.schema > 140000 then
+      return nil, reply.err('invalid_input', 'kinds: schema: at most 140000 bytes')
+    end
+    q.kinds[i], at = x, at + 2
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'kinds: 1..256')
+  end
+  return q
+end
+
 function decode.ff_register_worker(argv)
   local q = {
     instance = argv[2],

@@ -70,6 +70,8 @@ function keys.lost(r, session) return r .. ':l:' .. session end       -- list: n
 -- zset: open waitpoint of a token key by when it ends
 function keys.open(r, kid) return r .. ':open:' .. kid end
 function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
+-- hash: kind -> schemas of its inputs and results, as workers say; '' -> their version
+function keys.schemas(r, namespace) return r .. ':sm:' .. namespace end
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 

@@ -12,6 +12,21 @@ from flowfabric import Client, FlowFabricError, LeaseLost, Permanent, Retry, Wor
 
 
 class WorkerTest(base.Case):
+    async def test_inputs_must_fit_the_schema_of_a_handler(self):
+        worker = Worker(base.url(), drain=1, lease=3)
+        schema = {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}}}
+
+        @worker.handler(self.kind, input=schema, result={"type": "string"})
+        async def do(task, input):
+            return input["to"]
+
+        await self.serve(worker)
+        await self.until(lambda: worker._session)
+        self.assertEqual(await self.run_one({"to": "a"}), "a")
+        with self.assertRaises(FlowFabricError) as refused:
+            await self.client.submit(self.kind, {"to": 7})
+        self.assertEqual((refused.exception.code, refused.exception.field), ("input_does_not_fit", "/input/to"))
+
     async def test_steps_and_waits(self):
         did, tokens = [], []
 

@@ -1384,6 +1384,13 @@ export interface LaneBody {
   reason?: string
 }
 
+export interface KindSchemas {
+  /** JSON Schema (2020-12) of its input, at most 64 KiB */
+  input?: unknown
+  /** JSON Schema (2020-12) of its result, at most 64 KiB */
+  result?: unknown
+}
+
 /** What openWorker takes. */
 export interface WorkerBody {
   /** for people, 1..24 of A-Z a-z 0-9 . _ -; default http */
@@ -1411,6 +1418,11 @@ export interface WorkerBody {
    * of what is claimed for it over HTTP, how long it has an execution without renewing it: 2000..600000, default 30000
    */
   lease_ms?: number
+  /**
+   * of its kinds: what inputs must fit. The last worker to say something counts; an empty object takes it back.
+   * Default: nothing is said
+   */
+  schemas?: Record<string, KindSchemas>
 }
 
 /** What openWorker answers. */
@@ -3197,6 +3209,13 @@ export interface WorkerList {
   next_cursor?: string
   /** which partitions did not answer, so that what they have is not in the list */
   missing?: string
+}
+
+/** What listSchemas answers. */
+export interface Schemas {
+  namespace: string
+  /** by kind, those of which workers say something */
+  kinds: Record<string, KindSchemas>
 }
 
 /** What whoAmI answers. */

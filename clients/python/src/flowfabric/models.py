@@ -1450,6 +1450,13 @@ class LaneBody(TypedDict):
     """the audit trail and a history keep 1 KiB of it; of a hold at most 256"""
 
 
+class KindSchemas(TypedDict):
+    input: NotRequired[Any]
+    """JSON Schema (2020-12) of its input, at most 64 KiB"""
+    result: NotRequired[Any]
+    """JSON Schema (2020-12) of its result, at most 64 KiB"""
+
+
 class WorkerBody(TypedDict):
     """What openWorker takes."""
 
@@ -1476,6 +1483,10 @@ class WorkerBody(TypedDict):
     lease_ms: NotRequired[int]
     """of what is claimed for it over HTTP, how long it has an execution without renewing it: 2000..600000, default
     30000
+    """
+    schemas: NotRequired[dict[str, KindSchemas]]
+    """of its kinds: what inputs must fit. The last worker to say something counts; an empty object takes it back.
+    Default: nothing is said
     """
 
 
@@ -3318,6 +3329,14 @@ class WorkerList(TypedDict):
     """absent after the last page"""
     missing: NotRequired[str]
     """which partitions did not answer, so that what they have is not in the list"""
+
+
+class Schemas(TypedDict):
+    """What listSchemas answers."""
+
+    namespace: str
+    kinds: dict[str, KindSchemas]
+    """by kind, those of which workers say something"""
 
 
 class Self(TypedDict):

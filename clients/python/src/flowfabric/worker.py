@@ -63,6 +63,7 @@ class Worker:
         if not 2 <= lease <= 600:
             raise ValueError(f"lease is {lease} s, want 2..600")
         self.handlers: dict[str, Handler] = {}
+        self._schemas: dict[str, JSON] = {}
         self.concurrency, self.lease, self.drain = concurrency, lease, drain
         more = {"namespaces": list(namespaces), "lanes": list(lanes), "lane_weights": lane_weights,
                 "capabilities": list(capabilities), "labels": labels, "version": version}  # fmt: skip
@@ -78,13 +79,20 @@ class Worker:
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def handler(self, kind: str) -> Callable[[H], H]:
-        """A decorator: the function handles executions of this kind. It gets the Task and the input."""
+    def handler(self, kind: str, *, input: JSON | None = None, result: JSON | None = None) -> Callable[[H], H]:
+        """A decorator: the function handles executions of this kind. It gets the Task and the input.
+
+        `input` and `result` are JSON Schemas, which the worker publishes when it starts: from then on an input that
+        does not fit is refused when it is submitted, and `flowfabric types` writes types of both. Default: it says
+        nothing.
+        """
 
         def register(do: H) -> H:
             if kind in self.handlers:
                 raise ValueError(f"kind {kind!r} has a handler already")
             self.handlers[kind] = do
+            if schemas := {k: v for k, v in (("input", input), ("result", result)) if v is not None}:
+                self._schemas[kind] = schemas
             return do
 
         return register
@@ -106,6 +114,8 @@ class Worker:
         async with self._opening:
             if self._session == gone:  # else another call opened it
                 body = {**self._says, "kinds": sorted(self.handlers)}
+                if self._schemas:
+                    body["schemas"] = self._schemas
                 self._session = (await self._api.call("POST", "/v1/workers", body))["session"]
                 log.info("session %s takes %s", self._session, ", ".join(sorted(self.handlers)))
 
