@@ -166,8 +166,8 @@ var (
 	_ = define("gate_conflict", fault.Caller,
 		"a gate of this name exists with other settings, or it changed since it was read", ErrConflict)
 	_ = define("invalid_gate_spec", fault.Caller, "the gate is not well formed", ErrInvalidInput)
-	_ = define("invalid_delta", fault.Caller, "an amount must be a whole number from 0 to 2^53-1, and so must the total",
-		ErrInvalidInput)
+	_ = define("invalid_delta", fault.Caller,
+		"an amount must be a whole number from 0 to 2^53-1, and so must the total", ErrInvalidInput)
 	_ = define("unknown_dimension", fault.Caller, "the gate refuses dimensions that it does not limit",
 		ErrInvalidInput)
 	_ = define("execution_not_eligible", fault.Info, "the execution cannot be claimed in its present state", ErrState)

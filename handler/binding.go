@@ -95,7 +95,7 @@ func (b Binding) Schemas() (input, result json.RawMessage) {
 	if b.mute || b.in == nil || !isJSON(b.codec) {
 		return nil, nil
 	}
-	return kindschema.Of(b.in), kindschema.Of(b.out)
+	return kindschema.Input(b.in), kindschema.Of(b.out)
 }
 
 func isJSON(c Codec) bool {

@@ -22,7 +22,7 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		change func(*runtime.Config)
 		want   []string
 	}{
-		{"empty url", func(c *runtime.Config) { c.URL = "" }, []string{"Config.URL", "FLOWFABRIC_URL", "embedded://"}},
+		{"empty url", func(c *runtime.Config) { c.URL = "" }, []string{"Config.URL", "FLOWFABRIC_URL", "embedded:./data"}},
 		{"concurrency", func(c *runtime.Config) { c.Concurrency = -1 },
 			[]string{"Config.Concurrency is -1", "1..10000"}},
 		{"concurrency above", func(c *runtime.Config) { c.Concurrency = 10_001 }, []string{"10001", "1..10000"}},
@@ -79,7 +79,7 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 }
 
 func TestNewRefusesHandlers(t *testing.T) {
-	cfg := runtime.Config{URL: "embedded://"}
+	cfg := runtime.Config{URL: "embedded:./data"}
 	if _, err := runtime.New(cfg); !errors.Is(err, flowfabric.ErrConfig) {
 		t.Errorf("no handler: %v", err)
 	}
@@ -91,9 +91,9 @@ func TestNewRefusesHandlers(t *testing.T) {
 
 // The default instance is unique per worker and within its limit.
 func TestDefaultInstance(t *testing.T) {
-	a, err := runtime.New(runtime.Config{URL: "embedded://"}, greetBinding())
+	a, err := runtime.New(runtime.Config{URL: "embedded:./data"}, greetBinding())
 	must.No(t, err)
-	b, err := runtime.New(runtime.Config{URL: "embedded://"}, greetBinding())
+	b, err := runtime.New(runtime.Config{URL: "embedded:./data"}, greetBinding())
 	must.No(t, err)
 	if a.Instance() == b.Instance() || len(a.Instance()) > limits.MaxInstance {
 		t.Errorf("instances %q and %q", a.Instance(), b.Instance())

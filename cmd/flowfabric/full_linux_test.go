@@ -32,7 +32,8 @@ func TestReadsGoOnWhenTheDiskIsFull(t *testing.T) {
 		return code != exitOK
 	})
 	for range 2 {
-		if code, text := submit(); code == exitOK || !strings.Contains(text, "no space left on device; writes go on when") ||
+		code, text := submit()
+		if code == exitOK || !strings.Contains(text, "no space left on device; writes go on when") ||
 			strings.Contains(text, "script:") {
 			t.Errorf("a submit: %d %s", code, text)
 		}

@@ -150,7 +150,8 @@ func TestExamine(t *testing.T) {
 			d.Store.Unserved = []UnservedRoute{{Namespace: "shop", Lane: "l", Kind: "mail",
 				Capabilities: []string{"gpu", "eu"}, Waiting: 7}, {Waiting: 1}}
 		}, "served", Warn,
-			"8 executions wait that no registered worker takes: kind mail in lane l of namespace shop that needs gpu,eu; "},
+			"8 executions wait that no registered worker takes: " +
+				"kind mail in lane l of namespace shop that needs gpu,eu; "},
 		"used up": {func(d *Diagnosis) { d.Store.UsedUp = gatetext.UsedUp{"acme": 2, "globex": 30} }, "gates",
 			Warn, "gate globex is used up: 30 wait, gate acme is used up: 2 wait"},
 		"stepped back": {root(func(r *RootReport) {

@@ -24,7 +24,7 @@ var fixed = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.Number]():     {Types: []string{"number", "string"}},
 }
 
-// fromGo is the comment of schemas of Go types. encoding/json leaves a field as it is whose member is absent or null, so
+// fromGo is the comment of schemas of inputs of Go types. encoding/json leaves a field as it is whose member is absent or null, so
 // an input that has no such member is a good one: a field that is new in a worker must not refuse producers that do not
 // know it yet. The schema says all the same what producers ought to send, for the types that are made of it.
 const fromGo = "from a Go type: absent members and null are read as zero values"
@@ -74,11 +74,20 @@ func Of(t reflect.Type) json.RawMessage {
 	if compiled, err := Compile(text); err != nil || compiled == nil {
 		return nil
 	}
-	s.Comment = fromGo
-	if text, err = json.Marshal(s); err != nil || len(text) > limits.MaxSchema {
+	return text
+}
+
+// Input is Of for the input of a handler.
+func Input(t reflect.Type) json.RawMessage {
+	text := Of(t)
+	if text == nil {
 		return nil
 	}
-	return text
+	out := append(json.RawMessage(`{"$comment":"`+fromGo+`",`), text[1:]...)
+	if len(out) > limits.MaxSchema {
+		return nil
+	}
+	return out
 }
 
 // open lets objects have more members, and maps be null, which a nil map is. It drops the types of what takes anything.

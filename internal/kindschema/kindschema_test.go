@@ -23,7 +23,7 @@ type color int
 func (c color) MarshalText() ([]byte, error) { return []byte("red"), nil }
 func (c *color) UnmarshalText([]byte) error  { return nil }
 
-type odd struct{ n int }
+type odd struct{}
 
 func (o odd) MarshalJSON() ([]byte, error)  { return []byte(`[1]`), nil }
 func (o *odd) UnmarshalJSON(b []byte) error { return nil }
@@ -203,7 +203,7 @@ func TestSchemasThatAreRefused(t *testing.T) {
 
 // What encoding/json reads into a Go type fits the schema of the type: members may be absent, and null.
 func TestGoTypesTakeWhatTheyRead(t *testing.T) {
-	text := kindschema.Of(reflect.TypeFor[order]())
+	text := kindschema.Input(reflect.TypeFor[order]())
 	s, err := kindschema.Compile(text)
 	if err != nil {
 		t.Fatal(err)
