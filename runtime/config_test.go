@@ -22,7 +22,8 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		change func(*runtime.Config)
 		want   []string
 	}{
-		{"empty url", func(c *runtime.Config) { c.URL = "" }, []string{"Config.URL", "FLOWFABRIC_URL", "embedded:./data"}},
+		{"empty url", func(c *runtime.Config) { c.URL = "" },
+			[]string{"Config.URL", "FLOWFABRIC_URL", "embedded:./data"}},
 		{"concurrency", func(c *runtime.Config) { c.Concurrency = -1 },
 			[]string{"Config.Concurrency is -1", "1..10000"}},
 		{"concurrency above", func(c *runtime.Config) { c.Concurrency = 10_001 }, []string{"10001", "1..10000"}},
