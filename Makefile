@@ -37,7 +37,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 quick: ## the inner loop: the packages that users meet and what is below them, and the suite on Redis but for what enumerates; no race detector
-	$(GO) test -p 4 $$($(GO) list ./... | grep -v -E '/(internal/(cluster|conformance|crash|model|mutants|testserver|toxic)|examples/.*|docs/tutorial|ops)$$')
+	$(GO) test -p 4 $$($(GO) list ./... | grep -v -E '/(clients/.*|internal/(cluster|conformance|crash|model|mutants|testserver|toxic)|examples/.*|docs/tutorial|ops)$$')
 	$(GO) test -run '^TestRedis$$' -skip '^TestRedis$$/^(audit|errors|fuzz|golden|interleavings|lost_replies)$$' ./internal/conformance
 
 # Two tiers. make test is for everybody who changed something; make test-all adds what takes long, and does not repeat what make test
@@ -92,8 +92,8 @@ rest-raced:
 MODULE := github.com/flowfabric/flowfabric-go
 # Packages whose goroutines work together.
 RACED := runtime|client|chat|admin|lease|httpapi|embedded|handler(/.*)?|stream|suspend|approval|internal/(admit|coalesce|engine|framelog|functions|gateway|inproc|keeper|maintain|offer|partmetrics|session|source|tokenkeys|waits)
-# What kills, stops and divides servers and processes.
-LATE := internal/(cluster|crash|mutants|sentinel|testserver|toxic)
+# What kills, stops and divides servers and processes, and what runs the packages of other languages.
+LATE := clients/(conformance|python|typescript)|internal/(cluster|crash|mutants|sentinel|testserver|toxic)
 # Of the suite: all of it on Redis; on the embedded server what an interpreter and a store of its own can do differently (numbers, patterns, ranges,
 # expiry); elsewhere a scenario for each type of value, and in a cluster one for moved slots.
 TYPES := Test(Valkey|Cluster)/^create$$/^a_new_execution_waits|Test(Valkey|Cluster)/^steps$$/^a_recorded_step_is_listed|Test(Valkey|Cluster)/^claim$$/^a_route_that_a_claim_empties|Test(Valkey|Cluster)/^time$$/^work_of_a_dead_session|Test(Valkey|Cluster)/^mailbox$$/^messages_are_received_once|Test(Valkey|Cluster)/^stream$$/^the_first_append
