@@ -62,6 +62,21 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestLint holds the sources against the rules of eslint and typescript-eslint that know types.
+func TestLint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long")
+	}
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	dir, node := testnode.Installed(t, "lint")
+	must.No(t, testnode.Copy("src", filepath.Join(dir, "src")))
+	must.No(t, testnode.Copy("tsconfig.json", filepath.Join(dir, "tsconfig.json")))
+	if text, err := node.Command(ctx, dir, "npx", "eslint", "src").CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
 // small checks how large the package is: the lines written by hand, and what a page would load.
 func small(t *testing.T, dir string, run func(t *testing.T, dir, program string, args ...string)) {
 	sources, err := filepath.Glob(filepath.Join(dir, "src", "*.ts"))

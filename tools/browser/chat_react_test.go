@@ -78,7 +78,8 @@ func TestChatTransport(t *testing.T) {
 // The locks of npm packages name no registry, so that everybody installs from their own.
 func TestLocksNameNoRegistry(t *testing.T) {
 	for _, name := range []string{
-		"examples/chat-react", "clients/chat-transport", "clients/python", "clients/typescript"} {
+		"examples/chat-react", "clients/chat-transport", "clients/python", "clients/typescript",
+		"clients/typescript/lint"} {
 		text, err := os.ReadFile(filepath.Join("../..", name, "package-lock.json"))
 		must.No(t, err)
 		if strings.Contains(string(text), `"resolved"`) {
