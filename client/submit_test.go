@@ -25,7 +25,7 @@ func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
 		cfg  Config
 		want []string
 	}{
-		{Config{}, []string{"FLOWFABRIC_URL", "embedded://"}},
+		{Config{}, []string{"FLOWFABRIC_URL", "embedded:./data"}},
 		{Config{URL: "redis://nowhere.invalid", Namespace: "a{b"}, []string{"Namespace"}},
 		{Config{URL: "redis://nowhere.invalid", Creator: strings.Repeat("x", 65)}, []string{"Creator has 65 bytes"}},
 		{Config{URL: "redis://nowhere.invalid", SubmitTimeout: -1}, []string{"SubmitTimeout"}},
