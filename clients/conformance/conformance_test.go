@@ -24,6 +24,7 @@ type scenario struct {
 	Not    []string        `json:"not,omitempty"` // languages whose package has no such thing
 	Manual bool            `json:"manual,omitempty"`
 	Worker json.RawMessage `json:"worker,omitempty"`
+	Types  json.RawMessage `json:"schemas,omitempty"` // of kinds, which packages for Go take from types
 	Kinds  json.RawMessage `json:"kinds"`
 	Do     json.RawMessage `json:"do"`
 

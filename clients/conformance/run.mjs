@@ -255,6 +255,7 @@ class Scenario {
         await turn()
       }
     },
+    async until_schema(kind) { while (!own((await api(DIRECT, "GET", "/v1/schemas")).kinds, kind)) await turn() },
     async until_effect(name, op) { while ((this.effects[name] ?? 0) < op.is) await turn() },
     async fault(port, op) {
       await this.port(port)
@@ -266,7 +267,7 @@ class Scenario {
         client: new Client({ url: await this.port(name), json }), concurrency: op.concurrency ?? 16,
         leaseMs: op.lease_ms ?? 10_000, drainMs: op.drain_ms ?? 20_000, log: () => {},
       })
-      for (const [kind, ops] of Object.entries(this.data.kinds)) worker.handle(this.vars[kind], this.handler(ops))
+      for (const [kind, ops] of Object.entries(this.data.kinds)) worker.handle(this.vars[kind], this.handler(ops), this.data.schemas?.[kind])
       this.workers[name] = { worker, running: worker.run() }
       this.workers[name].running.catch(() => {})
     },

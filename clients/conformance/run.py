@@ -284,6 +284,10 @@ class Scenario:
                 return
             await asyncio.sleep(0.02)
 
+    async def on_until_schema(self, kind, op):
+        while kind not in (await api(DIRECT, "GET", "/v1/schemas", None))["kinds"]:
+            await asyncio.sleep(0.02)
+
     async def on_until_effect(self, name, op):
         while self.effects.get(name, 0) < op["is"]:
             await asyncio.sleep(0.02)
@@ -299,7 +303,7 @@ class Scenario:
         how = {"lease": op.get("lease_ms", 10_000) / 1000, "drain": op.get("drain_ms", 20_000) / 1000}
         worker = Worker(await self.port(name), concurrency=op.get("concurrency", 16), **how)
         for kind, ops in self.data["kinds"].items():
-            worker.handler(self.vars[kind])(self.handler(ops))
+            worker.handler(self.vars[kind], **self.data.get("schemas", {}).get(kind, {}))(self.handler(ops))
         self.workers[name] = worker, asyncio.create_task(worker.run(signals=False))
         await asyncio.sleep(0)
 

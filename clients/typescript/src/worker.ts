@@ -77,6 +77,7 @@ export class Worker implements TaskWorker {
   readonly #client: Client
   readonly #options: WorkerOptions
   readonly #handlers = new Map<string, Handler>()
+  readonly #schemas: Record<string, m.KindSchemas> = {}
   readonly #log: NonNullable<WorkerOptions["log"]>
   readonly #frames: FrameSender
   readonly #unsettled = new Map<string, Task>() // by lease: the server does not know yet how the run ends
@@ -111,10 +112,16 @@ export class Worker implements TaskWorker {
     this.#frames = new FrameSender(body => this.call("frames", body), later)
   }
 
-  /** Has a function handle the executions of a kind. */
-  handle<Input = unknown, Output = unknown>(kind: string, handler: Handler<Input, Output>): this {
+  /**
+   * Has a function handle the executions of a kind. Schemas say what it takes and gives, as JSON Schemas: an input that
+   * does not fit is refused when it is submitted, and producers make types of both.
+   */
+  handle<Input = unknown, Output = unknown>(
+    kind: string, handler: Handler<Input, Output>, schemas?: m.KindSchemas,
+  ): this {
     if (this.#handlers.has(kind)) throw new TypeError(`kind ${JSON.stringify(kind)} has a handler already`)
     this.#handlers.set(kind, handler as Handler)
+    if (schemas) this.#schemas[kind] = schemas
     return this
   }
 
@@ -232,6 +239,7 @@ export class Worker implements TaskWorker {
       ...(capabilities ? { capabilities } : {}),
       ...(labels ? { labels } : {}),
       ...(version ? { version } : {}),
+      ...(Object.keys(this.#schemas).length > 0 ? { schemas: this.#schemas } : {}),
     }
     const opened = await this.#register(body, signal)
     for (const task of this.#unsettled.values()) this.lose(task, "session_not_found") // its leases are refused
