@@ -56,7 +56,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o := options{url: cmp.Or(os.Getenv("FLOWFABRIC_URL"), embedded.URL)}
-	addr := flag.String("addr", "127.0.0.1:8080", "loopback `host:port` of the page and the API, open to all who reach it")
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` of the page and the API, open to all who reach it")
 	flag.StringVar(&o.page, "page", "examples/polyglot/page", "`folder` of the page")
 	flag.StringVar(&o.question, "question", "Why do cats purr?", "what to research")
 	flag.Parse()
@@ -96,7 +96,7 @@ func run(ctx context.Context, o options, listener net.Listener, out io.Writer) e
 	mux.Handle("/", http.FileServer(http.Dir(o.page)))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(ctx) // what fails beside the question ends all
 	var tasks conc.WaitGroup
 	defer tasks.Wait()
 	defer cancel(nil)

@@ -137,6 +137,14 @@ func (e *env) worker(file string, lease int) (kill func()) {
 	return kill
 }
 
+// answerTo is what worker.py writes.
+func answerTo(question string) (answer string) {
+	for _, part := range []string{"What is known?", "What is disputed?", "What comes next?"} {
+		answer += part + " A model would write a paragraph about “" + question + "” here, but this is one sentence.\n"
+	}
+	return answer
+}
+
 // A worker is killed in the middle of the second paragraph. The next one goes on with that paragraph: the plan is not
 // made again, and the first paragraph is not written again. Then a person answers, and main.go publishes.
 func TestResearch(t *testing.T) {
@@ -154,7 +162,7 @@ func TestResearch(t *testing.T) {
 	})
 	id := found.Items[0].ID
 
-	attempts, parts := map[uint32]string{}, []string{"What is known?", "What is disputed?", "What comes next?"}
+	attempts := map[uint32]string{}
 	var shown stream.Transcript
 	for event, err := range e.client.Execution(id).Tail(ctx, client.WithoutChildren()) {
 		must.No(t, err)
@@ -173,17 +181,12 @@ func TestResearch(t *testing.T) {
 			}
 		}
 	}
-	want := ""
-	for i, part := range parts {
-		if i == 1 && !strings.HasPrefix(attempts[1], want+part) {
-			t.Errorf("the first attempt wrote %q", attempts[1])
-		}
-		want += part + " A model would write a paragraph about “Why do cats purr?” here, but this is one sentence.\n"
-	}
+	want := answerTo("Why do cats purr?")
+	first, rest, _ := strings.Cut(want, "\n")
 	if shown.Text() != want {
 		t.Errorf("written: %q, want %q", shown.Text(), want)
 	}
-	if _, rest, _ := strings.Cut(want, "\n"); len(attempts) != 2 || attempts[2] != rest {
+	if len(attempts) != 2 || !strings.HasPrefix(attempts[1], first+"\nWhat is disputed?") || attempts[2] != rest {
 		t.Errorf("the attempts wrote %v", attempts)
 	}
 	got, err := client.Attach(e.client, research, id).Result(ctx)
@@ -197,8 +200,8 @@ func TestResearch(t *testing.T) {
 		return strings.HasSuffix(e.out.String(), "\nPublished by: Ann\n")
 	})
 	published := fmt.Sprintf("Published: %d bytes.", len(want))
-	for _, want := range []string{"[attempt 2 goes on after what was recorded]\n" + parts[0], "Publish? Answer in the page.",
-		published} {
+	for _, want := range []string{"[attempt 2 goes on after what was recorded]\n" + first,
+		"Publish? Answer in the page.", published} {
 		if strings.Count(e.out.String(), want) != 1 {
 			t.Errorf("it printed %q, want %q once", e.out.String(), want)
 		}
@@ -223,31 +226,72 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The page passes the compiler, and main.go serves it when it is built, and says how to build it before.
+// browser is what the page needs of one: it presses yes, and ends when all is done.
+const browser = `
+const element = () => ({
+  textContent: "", value: "Bob", buttons: [], remove() {}, querySelectorAll() { return this.buttons.splice(0) },
+  append(...all) {
+    this.buttons.push(...all.filter(one => one.onclick))
+    if (!this.hidden) this.buttons.find(one => one.textContent === "yes")?.onclick()
+  },
+})
+const made = {}
+globalThis.document = { getElementById: id => (made[id] ??= element()), createElement: element }
+globalThis.location = { origin: process.argv[2] }
+setInterval(() => {
+  const { question, text, status } = made
+  if (!status?.textContent.startsWith("published")) return
+  console.log([question, text, status].map(one => one.textContent).join("\n"))
+  process.exit()
+}, 20)
+await import(process.argv[3])
+`
+
+// The page passes the compiler, and main.go says how to build it before it is, and serves it. It shows what worker.py
+// writes, and a click answers.
 func TestPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it installs packages of npm")
+	}
 	dir, node := testnode.Installed(t, "../../clients/typescript")
 	page := t.TempDir()
+	built := filepath.Join(page, "page.js")
 	must.No(t, testnode.Copy("page", page))
-	must.No(t, os.RemoveAll(filepath.Join(page, "page.js"))) // somebody may have built it
+	must.No(t, os.RemoveAll(built)) // the copy of one that was built before
 	e := start(t, page, "Why do birds sing?")
-	testwait.Until(t, "it says how to build the page", func() bool { return strings.Contains(e.out.String(), buildPage) })
+	testwait.Until(t, "it says how to build the page", func() bool {
+		return strings.Contains(e.out.String(), buildPage)
+	})
 
 	here, err := filepath.Abs("page")
 	must.No(t, err)
-	for _, args := range [][]string{
-		{"tsc", "--strict", "--project", here},
-		{"esbuild", filepath.Join(here, "page.ts"), "--bundle", "--format=esm",
-			"--outfile=" + filepath.Join(page, "page.js")},
-	} {
-		cmd := node.Command(t.Context(), dir, filepath.Join(dir, "node_modules", ".bin", args[0]), args[1:]...)
-		if text, err := cmd.CombinedOutput(); err != nil {
+	run := func(program string, args ...string) string {
+		t.Helper()
+		ctx, cancel := testwait.Context(t, t.Context())
+		defer cancel()
+		cmd := node.Command(ctx, dir, program, args...)
+		text, err := cmd.CombinedOutput()
+		if err != nil {
 			t.Fatalf("%s: %v:\n%s", cmd, err, text)
 		}
+		return string(text)
 	}
+	tools := filepath.Join(dir, "node_modules", ".bin")
+	run(filepath.Join(tools, "tsc"), "--strict", "--project", here)
+	run(filepath.Join(tools, "esbuild"), filepath.Join(here, "page.ts"), "--bundle", "--format=esm", "--outfile="+built)
 	for path, want := range map[string]string{"/": `src="page.js"`, "/page.js": "published by"} {
 		var got string
 		if e.call("GET", path, "", &got); !strings.Contains(got, want) {
 			t.Errorf("%s has no %q", path, want)
 		}
+	}
+
+	e.worker(filepath.Join(t.TempDir(), "plans"), longest)
+	must.No(t, os.WriteFile(filepath.Join(page, "package.json"), []byte(`{"type":"module"}`), 0o600))
+	must.No(t, os.WriteFile(filepath.Join(page, "browser.js"), []byte(browser), 0o600))
+	const question = "Why do birds sing?"
+	want := question + "\n" + answerTo(question) + "\npublished by Bob\n"
+	if got := run(node.Program, filepath.Join(page, "browser.js"), e.base, built); got != want {
+		t.Errorf("the page showed %q, want %q", got, want)
 	}
 }

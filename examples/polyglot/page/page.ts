@@ -15,7 +15,7 @@ async function follow(id: string, signal: AbortSignal): Promise<void> {
     if (event.kind === "attempt") frames = frames.filter(f => stays(f, event)) // the others are written again
     at("text").textContent = frames.map(f => f.frame?.text).join("")
     at("status").textContent = event.attempt ? `attempt ${event.attempt}` : "waiting for worker.py"
-    offer(id, event.kind === "suspended" ? event.suspension : undefined)
+    offer(id, event.kind === "suspended" ? await wait(id, signal) : undefined)
   }
   const { state, output } = await client.result(id, { signal })
   const by = (output?.value as ResearchResult | undefined)?.published_by
@@ -27,11 +27,16 @@ function stays(event: models.TailEvent, attempt: models.TailEvent): boolean {
   return !!attempt.reused?.some(r => r.attempt === event.attempt && event.frame!.sequence <= r.recorded)
 }
 
+/** What the execution waits for now, with the question; undefined if it goes on meanwhile. */
+function wait(id: string, signal: AbortSignal): Promise<models.Approval | undefined> {
+  return client.api.call("GET", `/v1/executions/${id}/wait`, { signal })
+}
+
 /** Shows the choices of a question as buttons, or hides them if there is none. */
-function offer(id: string, asked: models.SuspendRecord | undefined): void {
-  const form = at("choices")
-  form.hidden = !asked?.question
-  form.querySelectorAll("button").forEach(b => b.remove())
+function offer(id: string, asked: models.Approval | undefined): void {
+  const box = at("choices")
+  box.hidden = !asked?.question
+  box.querySelectorAll("button").forEach(b => b.remove())
   at("title").textContent = asked?.question?.title ?? ""
   for (const choice of asked?.question?.choices ?? []) {
     const button = document.createElement("button")
@@ -41,7 +46,7 @@ function offer(id: string, asked: models.SuspendRecord | undefined): void {
       const answer = { choice: choice.name, by: at<HTMLInputElement>("name").value }
       client.answer(id, asked!.name, answer).catch(e => (at("status").textContent = String(e)))
     }
-    form.append(" ", button)
+    box.append(" ", button)
   }
 }
 
