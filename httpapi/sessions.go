@@ -220,7 +220,9 @@ func (c *call) openWorker() error {
 	}
 	if len(schemas) > 0 {
 		for _, namespace := range info.Namespaces {
-			if err := c.h.conn.Engine.PutSchemas(c.ctx(), namespace, schemas); err != nil {
+			// a full server must not keep workers out, who end work
+			err := c.h.conn.Engine.PutSchemas(c.ctx(), namespace, schemas)
+			if err != nil && !errors.Is(err, flowfabric.ErrOutOfMemory) {
 				return err
 			}
 		}

@@ -33,6 +33,7 @@ var refusedWhenFull = map[string]string{
 	"ff_wait_for_others":          "a list",
 	"ff_fire_schedule":            "executions",
 	"ff_put_schedule":             "a schedule",
+	"ff_put_schemas":              "schemas",
 	"ff_claim_next":               "work that begins",
 	"ff_admit":                    "work that begins",
 	"ff_claim_granted":            "work that begins",

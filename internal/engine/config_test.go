@@ -128,7 +128,7 @@ func TestConfigErrors(t *testing.T) {
 		hint   string
 	}{
 		{Config{}, "FLOWFABRIC_URL"},
-		{Config{}, "embedded://"},
+		{Config{}, "embedded:./data"},
 		{Config{URL: "localhost:6379"}, "redis://host:6379"},
 		{Config{URL: "user:" + secret + "@localhost:6379"}, "has no scheme"},
 		{Config{URL: "redis:/localhost"}, "has no scheme"},
