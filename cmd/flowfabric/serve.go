@@ -143,6 +143,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	defer api.api.Close()
 	defer api.end()
+	var eng *engine.Engine // before anybody is served, so that a stop meanwhile leaves nothing behind
+	if !f.idle {
+		if eng, err = engine.Open(ctx, engine.Config{URL: at.url, Password: at.password,
+			ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger}); err != nil {
+			return err
+		}
+		defer eng.Close()
+	}
 	listener, err := net.Listen("tcp", f.addr)
 	if err != nil {
 		return fmt.Errorf("the HTTP API: %w; --addr names another address", err)
@@ -151,13 +159,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	logger.Info("flowfabric: serving", "dashboard", base+"/", "api", base+"/v1/openapi.json", "maintenance", !f.idle)
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
-	if !f.idle {
-		eng, err := engine.Open(ctx, engine.Config{URL: at.url, Password: at.password,
-			ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
-		if err != nil {
-			return errors.Join(err, listener.Close())
-		}
-		defer eng.Close()
+	if eng != nil {
 		partitions := partmetrics.New(metricPrefix)
 		registry.MustRegister(partitions)
 		host, _ := os.Hostname()
