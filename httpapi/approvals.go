@@ -87,6 +87,10 @@ func chosen(err error) error {
 	if !strings.Contains(why, "no choice of the question") {
 		return err
 	}
+	// A signal has this name when the body gave neither a choice nor a name.
+	if rest, ok := strings.CutPrefix(why, "signal name: signal is no choice of the question"); ok {
+		why = "the payload names no choice of the question" + rest
+	}
 	return invalid("/payload/choice", "%s", why)
 }
 

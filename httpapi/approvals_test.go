@@ -90,6 +90,10 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 	if x := a.until(path, "suspended"); x.Public != "suspended" {
 		t.Errorf("%+v", x)
 	}
+	p := into[problem](t, a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":"go"}`, 400))
+	if p.Detail != "the payload names no choice of the question, want one of go, stop" {
+		t.Errorf("a choice outside of a payload's choice: %+v", p)
+	}
 	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":{"choice":"go"}}`, 200)
 	a.until(path, "completed")
 }

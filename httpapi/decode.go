@@ -94,8 +94,7 @@ var jsonTypes = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "bool
 	'{': "object", '[': "array"}
 
 func (j *judging) value(s *jsonschema.Schema) error {
-	kind := j.in.PeekKind()
-	is := jsonTypes[kind]
+	is := jsonTypes[j.in.PeekKind()]
 	switch {
 	case is == "" || s.Type == "": // the decoder says why it is none, or any value will do
 		return j.in.SkipValue()
@@ -105,7 +104,7 @@ func (j *judging) value(s *jsonschema.Schema) error {
 		if err := j.in.SkipValue(); err != nil {
 			return err
 		}
-		return invalid(string(j.in.StackPointer()), "%s", misfit.Type(kind.String(), s.Type))
+		return invalid(string(j.in.StackPointer()), "%s", misfit.Type(is, s.Type))
 	case is == "object":
 		return j.object(s)
 	case is == "array":

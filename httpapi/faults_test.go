@@ -41,6 +41,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", submit, `{"kind":"a","prioritty":1}`, 400, "/prioritty", "no such member"},
 		{"POST", submit, `{"Kind":"a"}`, 400, "/Kind", "no such member"},
 		{"POST", submit, `{"kind":1}`, 400, "/kind", "want a string"},
+		{"POST", submit, `{"kind":{}}`, 400, "/kind", "it is a JSON object, want a string"},
 		{"POST", submit, `{"kind":"a","priority":"5"}`, 400, "/priority", "want a whole number"},
 		{"POST", submit, `{"kind":"a","limits":[{"key":7}]}`, 400, "/limits/0/key", "want a string"},
 		{"POST", submit, ``, 400, "/kind", "missing"},

@@ -4,7 +4,7 @@ import asyncio
 import unittest
 
 import base
-from flowfabric import GateRefused
+from flowfabric import GateRefused, Retry
 
 
 class GatesTest(base.Case):
@@ -33,6 +33,20 @@ class GatesTest(base.Case):
 
         await self.serve(kind=do)
         self.assertEqual(await self.run_one(gates=[name]), name)
+
+    async def test_spend_with_a_key(self):
+        """A gate counts a key once, also when the handler runs again."""
+        async def do(task, input):
+            await task.spend("plan", tokens=40)
+            if task.attempt == 1:
+                raise Retry("again", after=0)
+            await task.spend("write", tokens=10)
+
+        name = await self.gate("reject")
+        await self.serve(kind=do)
+        await self.run_one(gates=[name], retries=1)
+        gate = await self.client.api.call("GET", f"/v1/gates/{name}")
+        self.assertEqual(gate["headroom"], {"tokens": 50})
 
     async def test_service(self):
         async def do(task, input):

@@ -341,7 +341,11 @@ export class Task<Input = unknown> {
 
   // Amounts and calls to services
 
-  /** Counts what was used, at every gate of the execution and those above. It counts also when the lease is lost. */
+  /**
+   * Counts what was used, at every gate of the execution and those above. Without a gate it counts nothing. It counts
+   * also when the lease is lost. A gate counts the same key once within 24 hours, also in later runs of the execution;
+   * without a key every run counts again.
+   */
   spend(amounts: Amounts, options: { key?: string } = {}): Promise<void> {
     return this.#gates.spend(amounts, options)
   }

@@ -64,13 +64,18 @@ class Gates:
     async def ask(self, name: str, title: str, **options: Any) -> Any:
         raise NotImplementedError
 
-    async def spend(self, **amounts: int) -> None:
-        """Count what was used of every gate of the execution, and of those above."""
+    async def spend(self, key: str = "", /, **amounts: int) -> None:
+        """Count what was used of every gate of the execution, and of those above. Without a gate it counts nothing.
+
+        A gate counts the same `key`, 1 to 64 bytes of printable ASCII without spaces, once within 24 hours, also in
+        later runs of the execution. Without a key every run counts again.
+        """
+        more = {"key": key} if key else {}
         gates = [gate for gate in self.gates if ":" not in gate]  # others are limits of keys
         for gate in gates:  # the list grows
             while True:
                 self._spent[gate] = self._spent.get(gate, 0) + 1
-                said = await self.tell("spend", gate=gate, sequence=self._spent[gate], amounts=amounts)
+                said = await self.tell("spend", gate=gate, sequence=self._spent[gate], amounts=amounts, **more)
                 if said["verdict"] != "HARD_BREACH" or said["counted"]:
                     break
                 await self._no_room(gate, said, amounts)
