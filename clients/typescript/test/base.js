@@ -107,11 +107,16 @@ export async function cutter(t, target, { every = 3, bytes = 120 } = {}) {
       socket.on("error", end).on("close", () => (open.delete(socket), end()))
     }
     down.on("data", piece => (proxy.requests++, up.write(piece)))
-    up.on("data", piece => {
-      if (++proxy.pieces % proxy.every !== 0) return down.write(piece)
-      proxy.cuts++
-      up.destroy()
-      down.end(piece.subarray(0, proxy.bytes))
+    up.on("data", data => { // a fast machine sends much at once
+      for (let i = 0; i < data.length; i += 1024) {
+        const piece = data.subarray(i, i + 1024)
+        if (++proxy.pieces % proxy.every === 0) {
+          proxy.cuts++
+          up.destroy()
+          return down.end(piece.subarray(0, proxy.bytes))
+        }
+        down.write(piece)
+      }
     })
   })
   await new Promise(resolve => server.listen(0, "127.0.0.1", resolve))

@@ -113,7 +113,7 @@ class Worker:
     async def _open(self, gone: str) -> None:
         async with self._opening:
             if self._session == gone:  # else another call opened it
-                body = {**self._says, "kinds": sorted(self.handlers)}
+                body: JSON = {**self._says, "kinds": sorted(self.handlers)}
                 if self._schemas:
                     body["schemas"] = self._schemas
                 self._session = (await self._api.call("POST", "/v1/workers", body))["session"]
