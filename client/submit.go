@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -140,6 +142,9 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	}
 	s := &submission{box: c.box, Submission: coalesce.Submission{Item: engine.NewExecution{Start: def.Info()}}}
 	s.Item.Namespace, s.Item.Creator = c.cfg.Namespace, c.cfg.Creator
+	if def.Codec() == handler.JSON {
+		s.Item.Type = kindschema.Input(reflect.TypeFor[In]())
+	}
 	if err := s.take(opts); err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, e
 	}
 	for i := range q.Submits {
 		x := &q.Submits[i]
-		if err := e.fits(ctx, x.Namespace, x.Kind, x.Payload); err != nil {
+		if err := e.fits(ctx, x.Namespace, x.Kind, x.Payload, x.Type); err != nil {
 			return ScheduleSet{}, fmt.Errorf("ff_put_schedule: %w", err)
 		}
 	}

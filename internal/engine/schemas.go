@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -38,6 +39,7 @@ type schemaPlace struct{ namespace, kind string }
 
 type schemaKnown struct {
 	schema   *kindschema.Schema // nil: nothing is said of the kind
+	text     string             // of the schema
 	versions [2]string          // of the namespace, and of all namespaces
 	read     time.Time
 	reading  bool
@@ -73,8 +75,9 @@ func (s *schemas) keep(at schemaPlace, k schemaKnown) {
 
 // fits refuses an input that does not fit the schema that workers gave of its kind: a [*kindschema.Misfit]. This is
 // the one place where inputs are checked. A schema is advice: no schema, or none that can be read, refuses nothing.
-// A submit waits for the read of a schema if it is the first of its kind here, or would be refused by an old one.
-func (e *Engine) fits(ctx context.Context, namespace, kind string, input []byte) error {
+// A submit waits for the read of a schema if it is the first of its kind here, or would be refused by an old one. An
+// input that was encoded from the type that the schema was made of fits: own is the schema of its type, if it is known.
+func (e *Engine) fits(ctx context.Context, namespace, kind string, input []byte, own json.RawMessage) error {
 	at, now := schemaPlace{namespace, kind}, time.Now()
 	k, known, read := e.schemas.begin(at, now)
 	switch {
@@ -85,7 +88,7 @@ func (e *Engine) fits(ctx context.Context, namespace, kind string, input []byte)
 			return nil // the engine is closed
 		}
 	}
-	if k.schema == nil {
+	if k.schema == nil || own != nil && string(own) == k.text {
 		return nil
 	}
 	if sealed.Is(input) {
@@ -118,13 +121,14 @@ func (e *Engine) readSchema(ctx context.Context, at schemaPlace, was schemaKnown
 			return k
 		}
 	}
-	k.versions, k.schema = [2]string{got[0][0], got[1][0]}, nil
+	k.versions, k.schema, k.text = [2]string{got[0][0], got[1][0]}, nil, ""
 	for _, fields := range got {
 		if fields[1] == "" {
 			continue
 		}
 		if pair, err := kindschema.Parse(fields[1]); err == nil && pair.Input != nil {
 			k.schema, _ = kindschema.Compile(pair.Input) // by a newer version of this library, perhaps
+			k.text = string(pair.Input)
 		}
 		break
 	}

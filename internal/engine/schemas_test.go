@@ -72,6 +72,21 @@ const (
 	aNumber = `{"type":"number"}`
 )
 
+// An input of the type that the schema was made of is not held against it; of another type it is.
+func TestAnInputOfTheTypeOfTheSchemaFits(t *testing.T) {
+	e, err := Open(t.Context(), Config{URL: testserver.Embedded(t), Partitions: 2})
+	must.No(t, err)
+	defer e.Close()
+	s := schemed{t, e}
+	s.put("default", "k", aText)
+	for own, fits := range map[string]bool{aText: true, aNumber: false, "": false} {
+		err := e.fits(t.Context(), "default", "k", []byte(`7`), []byte(own))
+		if fits != (err == nil) {
+			t.Errorf("%q: %v", own, err)
+		}
+	}
+}
+
 // A submit reads nothing once the schema of its kind is known. An old schema refuses nothing that fits by now, and it
 // is read again in the background.
 func TestSchemasAreRemembered(t *testing.T) {

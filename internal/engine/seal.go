@@ -66,7 +66,7 @@ func (e *Engine) sealItems(ctx context.Context, items []NewExecution) (_ []NewEx
 	}
 	for i := range items {
 		x := &items[i]
-		err := e.fits(ctx, x.Namespace, x.Kind, x.Payload)
+		err := e.fits(ctx, x.Namespace, x.Kind, x.Payload, x.Type)
 		if err != nil {
 			err = fmt.Errorf("ff_create_execution: %w", err)
 		} else if e.cfg.Box != nil {
@@ -90,7 +90,7 @@ func (e *Engine) sealMembers(ctx context.Context, op string, members []FlowMembe
 	}
 	for i := range members {
 		m := &members[i]
-		if err := e.fits(ctx, m.Namespace, m.Kind, m.Payload); err != nil {
+		if err := e.fits(ctx, m.Namespace, m.Kind, m.Payload, nil); err != nil {
 			if wrong, ok := errors.AsType[*kindschema.Misfit](err); ok {
 				wrong.Node = m.Node
 			}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type NewExecution struct {
 	// KeyID is what the server knows Key by, nil for none; the partition of the execution follows from it, see
 	// ids.Keyed. Only CreateExecutions takes one. A key that debounces puts its execution off by Delay.
 	KeyID uuid.UUID
+	// Type is the schema of the Go type that Payload was encoded from, which fits itself; nil: it is not known.
+	Type json.RawMessage
 }
 
 // Created answers one item. Err is set when this item was refused; the others are unaffected.

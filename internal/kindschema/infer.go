@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -77,8 +78,20 @@ func Of(t reflect.Type) json.RawMessage {
 	return text
 }
 
-// Input is Of for the input of a handler.
+// inputs are the schemas that Input has made, by type: a submit asks for one.
+var inputs sync.Map
+
+// Input is Of for the input of a handler. Callers must not change it.
 func Input(t reflect.Type) json.RawMessage {
+	if made, ok := inputs.Load(t); ok {
+		return made.(json.RawMessage)
+	}
+	made := input(t)
+	inputs.Store(t, made)
+	return made
+}
+
+func input(t reflect.Type) json.RawMessage {
 	text := Of(t)
 	if text == nil {
 		return nil
