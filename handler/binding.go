@@ -88,9 +88,10 @@ func (b Binding) Info() flowfabric.Start { return clone(b.info) }
 
 // Schemas are JSON Schemas (2020-12) of input and result, which a worker publishes when it starts. Inputs that do not
 // fit are refused from then on, see flowfabric.ErrInvalidInput, code input_does_not_fit. They say what encoding/json
-// makes of the types: a field without omitempty or omitzero is required, and members that a type does not have are
-// allowed. nil: nothing is said, because of [NoSchema] or another codec than [JSON] (also [Offloaded]), or because the
-// type takes anything or is not described exactly by a schema, as one that contains itself.
+// makes of the types. A field without omitempty or omitzero is required in the types that clients make of them, but no
+// input is refused because a member is absent, null, or one that the type does not have. nil: nothing is said, because
+// of [NoSchema] or another codec than [JSON] (also [Offloaded]), or because the type takes anything or is not described
+// exactly by a schema, as one that contains itself.
 func (b Binding) Schemas() (input, result json.RawMessage) {
 	if b.mute || b.in == nil || !isJSON(b.codec) {
 		return nil, nil

@@ -135,7 +135,7 @@ type caesar struct{}
 func (caesar) Seal(plain []byte) ([]byte, error)  { return append([]byte("c"), plain...), nil }
 func (caesar) Open(sealed []byte) ([]byte, error) { return sealed[1:], nil }
 
-// An input is checked before it is encrypted, also one that was encrypted by whoever called.
+// An input is checked before it is encrypted, also one that was encrypted by the caller.
 func TestEncryptedInputsAreChecked(t *testing.T) {
 	box := sealed.New(caesar{})
 	s := schemed{t, open(t, Config{URL: testserver.Redis(t), Partitions: 4, Box: box})}
