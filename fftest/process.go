@@ -58,7 +58,9 @@ func startProcess(w *Env, cfg runtime.Config, l *link, onDeath func(*process),
 	w.running.Go(func() {
 		defer close(p.ended)
 		defer p.hangUp()
-		if p.err = worker.Run(ctx); p.err != nil && ctx.Err() == nil {
+		p.err = worker.Run(ctx)
+		died := p.dead.Load() || l.over.Load() // set before its network breaks, which its start may be the first to see
+		if p.err != nil && !died && ctx.Err() == nil {
 			onFailure(p.err)
 		}
 	})

@@ -57,12 +57,13 @@ var beyond = map[string]string{
 	"ff_deliver_signal":           "token_expired hmac_secret_not_initialized signal_limit_exceeded corrupt",
 }
 
-// tooFar are the errors that only the tour reaches for certain.
+// tooFar are the answers that only the tour reaches for certain.
 var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequence_gap",
 	"waitpoint_not_pending", "waitpoint_not_found", "invalid_policy", "invalid_capabilities",
 	"invalid_resume_condition", "summary_too_large", "step_limit_exceeded", "too_many_routes",
 	"pending_waitpoint_expired", "waitpoint_key_mismatch", "suspension_changed",
-	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full", "stream_closed"}
+	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full", "stream_closed",
+	"REPLACED"}
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
 var itemCodes = map[string]string{
