@@ -176,6 +176,9 @@ func TestResearch(t *testing.T) {
 			}
 		case stream.TailSuspended:
 			if q := event.Suspension.Question; q != nil && q.Title == "Publish?" && len(q.Choices) == 2 {
+				testwait.Until(t, "main.go shows the question, which is over once it is answered", func() bool {
+					return strings.Contains(e.out.String(), "Publish? Answer in the page.")
+				})
 				e.call("POST", "/v1/executions/"+id.String()+"/waitpoints/publish:answer",
 					`{"payload":{"choice":"yes","by":"Ann"}}`, &map[string]any{})
 			}
