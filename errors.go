@@ -75,6 +75,7 @@ var (
 var (
 	_ = define("input_does_not_fit", fault.Caller, "the input does not fit the schema of its kind", ErrInvalidInput)
 	_ = define("too_many_schemas", fault.Caller, "the namespace has its maximum of kinds with schemas, 256", ErrLimit)
+	_ = define("not_indexed", fault.Info, "the store keeps no index for this list", ErrState)
 	_ = define("invalid_policy", fault.Caller, "the policy of the execution is not valid", ErrInvalidInput)
 	_ = define("invalid_capabilities", fault.Caller, "a capability token is not valid", ErrInvalidInput)
 	_ = define("too_many_routes", fault.Caller,

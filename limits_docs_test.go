@@ -33,6 +33,8 @@ func TestLimitsDocs(t *testing.T) {
 		"input or result of an execution": bytes(limits.MaxPayload), "tags of an execution": fmt.Sprint(limits.MaxTags),
 		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue),
 		"name of a namespace, lane, kind or worker": bytes(limits.MaxName),
+		"tag keys that are indexed":                 fmt.Sprint(limits.MaxIndexedTags),
+		"values of an indexed tag in a partition":   "100000", // lua/lib/catalogue.lua
 		"kinds of a namespace that have schemas":    fmt.Sprint(limits.MaxSchemas),
 		"schema of an input or a result":            bytes(limits.MaxSchema),
 		"key of a submission":                       bytes(limits.MaxIdempotencyKey),

@@ -152,6 +152,9 @@ func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
 
 func TestListsBetweenTwoTimes(t *testing.T) {
 	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		yes := true
+		_, err := admin.New(c).SetIndex(ctx, admin.IndexChange{All: &yes})
+		must.No(t, err)
 		x := submit(ctx, t, c, "tides")
 		finish(ctx, t, e, x.ID(), "wet")
 		s, err := x.Get(ctx)
@@ -160,9 +163,13 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 			since, until time.Duration
 			want         int
 		}{{0, time.Millisecond, 1}, {-time.Hour, 0, 0}, {time.Millisecond, time.Hour, 0}} {
-			f := admin.Filter{Since: s.EndedAt.Add(w.since), Until: s.EndedAt.Add(w.until)}
-			if page, err := admin.New(c).ListPage(ctx, f, "", 10); err != nil || len(page.Items) != w.want {
-				t.Errorf("%s..%s: %d, %v", w.since, w.until, len(page.Items), err)
+			ended := admin.Filter{Since: s.EndedAt.Add(w.since), Until: s.EndedAt.Add(w.until),
+				States: []flowfabric.PublicState{flowfabric.Completed}}
+			made := admin.Filter{Since: s.CreatedAt.Add(w.since), Until: s.CreatedAt.Add(w.until)}
+			for what, f := range map[string]admin.Filter{"ended": ended, "made": made} {
+				if page, err := admin.New(c).ListPage(ctx, f, "", 10); err != nil || len(page.Items) != w.want {
+					t.Errorf("%s %s..%s: %d, %v", what, w.since, w.until, len(page.Items), err)
+				}
 			}
 		}
 		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.EndedAt, Until: s.EndedAt}, "",

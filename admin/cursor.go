@@ -15,7 +15,7 @@ import (
 )
 
 // cursorVersion leads the text of a cursor; another layout gets another one.
-const cursorVersion = "ffl2."
+const cursorVersion = "ffl3."
 
 // place is how far a listing got: the index it is in, the group within that index, and the last entry looked at.
 type place struct {
@@ -28,9 +28,8 @@ type place struct {
 // text is the place as a cursor of one filter and store. Its checksum covers both: what another listing made is refused
 // instead of leading somewhere.
 func (p place) text(mark string) string {
-	body := strings.Join([]string{strconv.Itoa(p.index), strconv.Itoa(int(p.partition)), p.key,
-		strconv.FormatInt(p.after.Score, 10),
-		p.after.Member}, "\x1f")
+	body := strings.Join([]string{strconv.Itoa(p.index), strconv.Itoa(int(p.partition)),
+		strconv.FormatInt(p.after.Score, 10), p.after.Member, p.key}, "\x1f")
 	return cursorVersion + base64.RawURLEncoding.EncodeToString([]byte(checksum(mark, body)+body))
 }
 
@@ -44,26 +43,26 @@ func parsePlace(cursor, mark string, partitions uint16) (place, error) {
 	}
 	text, ok := strings.CutPrefix(cursor, cursorVersion)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if !ok || err != nil || len(raw) < checksumLen || len(cursor) > 512 {
+	if !ok || err != nil || len(raw) < checksumLen || len(cursor) > 1024 {
 		return bad("is not one that ListPage returned")
 	}
 	sum, body := string(raw[:checksumLen]), string(raw[checksumLen:])
 	if sum != checksum(mark, body) {
 		return bad("was made with another filter or by another store")
 	}
-	parts := strings.Split(body, "\x1f")
+	parts := strings.SplitN(body, "\x1f", 5)
 	if len(parts) != 5 {
 		return bad("is not one that ListPage returned")
 	}
 	index, err1 := strconv.Atoi(parts[0])
 	partition, err2 := strconv.ParseUint(parts[1], 10, 16)
-	score, err3 := strconv.ParseInt(parts[3], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || index < 0 || index >= len(indexes) ||
+	score, err3 := strconv.ParseInt(parts[2], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || index < 0 || index > byTag ||
 		partition >= uint64(partitions) {
 		return bad("is not one that ListPage returned")
 	}
-	return place{index: index, partition: uint16(partition), key: parts[2],
-		after: engine.Position{Score: score, Member: parts[4]}}, nil
+	return place{index: index, partition: uint16(partition), key: parts[4],
+		after: engine.Position{Score: score, Member: parts[3]}}, nil
 }
 
 const checksumLen = 16

@@ -37,6 +37,12 @@ const maxLooked = 10000
 var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed,
 	engine.IndexSuspended, engine.IndexActive, engine.IndexEnded, engine.IndexUnsuccessful}
 
+// The lists that span states come behind them as places of a cursor.
+const (
+	inCreation = len(indexes) + iota
+	byTag
+)
+
 // indexOf are the states that may be asked for, and where executions in them are. What ended other than completed is
 // in engine.IndexEnded, too, which is read instead when completed ones are asked for as well.
 var indexOf = map[flowfabric.PublicState]engine.Index{
@@ -137,6 +143,10 @@ func newListed(x engine.Listed) Listed {
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that
 // cursor names: "", or the Cursor of the page before, with the same filter.
 //
+// With States that span open and ended ones, or none, the list is in the order of creation if the store keeps that
+// ([Admin.SetIndex]), and so is one with a tag that it keeps: everything that stays in the store comes exactly once,
+// whatever happens to it meanwhile, and Since and Until bound the creation. Without:
+//
 // States come one after another: waiting_children (what was created first), held (what was held first), waiting (by
 // partition and there in the order of claims), delayed (what is due first), suspended (what was suspended first),
 // active (by partition, session and claim), ended. Waiting_children, held, delayed, suspended and ended ones of all
@@ -185,6 +195,9 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 	at, err := parsePlace(cursor, mark, a.store.Partitions())
 	if err != nil {
 		return Page[Listed]{}, err
+	}
+	if cursor == "" {
+		at.index = f.first()
 	}
 	if !f.Flow.IsZero() && f.Flow.Partition() >= a.store.Partitions() {
 		return Page[Listed]{}, fmt.Errorf("%w: Filter.Flow %s is of another store, this one has %d partitions",
@@ -278,6 +291,23 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	return f, nil
 }
 
+// first is where a listing begins: in the order of creation if states are asked for that no other order spans, or a
+// tag, which the store may keep a list of.
+func (f Filter) first() int {
+	open := slices.ContainsFunc(indexes[:], func(i engine.Index) bool {
+		return i != engine.IndexEnded && i != engine.IndexUnsuccessful && f.wants(i)
+	})
+	switch {
+	case !f.Flow.IsZero() || f.HeldBy != "":
+		return 0
+	case len(f.Tags) > 0:
+		return byTag
+	case open && (f.wants(engine.IndexEnded) || f.wants(engine.IndexUnsuccessful)):
+		return inCreation
+	}
+	return 0
+}
+
 // wants tells whether anything of an index is asked for.
 func (f Filter) wants(index engine.Index) bool {
 	if index == engine.IndexUnsuccessful && f.wants(engine.IndexEnded) {
@@ -291,10 +321,13 @@ func (f Filter) wants(index engine.Index) bool {
 // Since and Until bound.
 func (f Filter) span(index engine.Index) (from, before int64) {
 	from, before = math.MinInt64, math.MaxInt64
-	if index == engine.IndexUnsuccessful && !f.Since.IsZero() {
+	if bounded := index == engine.IndexUnsuccessful || across(index); !bounded {
+		return from, before
+	}
+	if !f.Since.IsZero() {
 		from = score(f.Since)
 	}
-	if index == engine.IndexUnsuccessful && !f.Until.IsZero() {
+	if !f.Until.IsZero() {
 		before = score(f.Until)
 	}
 	return from, before
@@ -323,8 +356,13 @@ func (f Filter) holds(session string) bool {
 	return f.HeldBy == "" || session == f.HeldBy || ids.Worker(session) == f.HeldBy
 }
 
+// across tells whether an index has executions of all states by when they were created.
+func across(index engine.Index) bool {
+	return index == engine.IndexCreated || index == engine.IndexTagged
+}
+
 // has tells whether an entry of an index that is asked for is asked for.
-func (f Filter) has(x engine.Listed) bool {
+func (f Filter) has(x engine.Listed, created bool) bool {
 	if x.Drift != "" {
 		return true
 	}
@@ -337,7 +375,7 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	at := x.CreatedAt
-	if x.State.Terminal() {
+	if x.State.Terminal() && !created {
 		at = x.EndedAt
 	}
 	if !f.Since.IsZero() && at.Before(f.Since) || !f.Until.IsZero() && !at.Before(f.Until) {

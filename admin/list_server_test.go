@@ -253,9 +253,9 @@ func TestListCursors(t *testing.T) {
 	}
 	damaged := []byte(page.Cursor)
 	damaged[len(damaged)-3] ^= 1
-	for what, cursor := range map[string]string{"garbage": "garbage", "another version": "ffl3" + page.Cursor[4:],
+	for what, cursor := range map[string]string{"garbage": "garbage", "another version": "ffl2" + page.Cursor[4:],
 		"damaged": string(damaged), "cut": page.Cursor[:len(page.Cursor)-4],
-		"long": page.Cursor + strings.Repeat("A", 600), "no base64": "ffl2.{}", "empty": "ffl2."} {
+		"long": page.Cursor + strings.Repeat("A", 1200), "no base64": "ffl3.{}", "empty": "ffl3."} {
 		if _, err := admin.New(c).ListPage(ctx, f, cursor, 10); !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			!strings.Contains(err.Error(), fmt.Sprintf("cursor %.40q", cursor)) {
 			t.Errorf("%s: %v", what, err)

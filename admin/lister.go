@@ -3,6 +3,9 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
@@ -42,6 +47,18 @@ func (l *lister) run(ctx context.Context) (more bool, err error) {
 		return l.merge(ctx, engine.IndexFlow, group{partition: flow.Partition(),
 			sources: []*source[engine.Listed]{{partition: flow.Partition(), key: ids.UUID(flow).String()}}})
 	}
+	if l.at.index >= len(indexes) {
+		resumed := l.at.after.Member != ""
+		more, err := l.across(ctx)
+		if !errors.Is(err, denied.NotIndexed) {
+			return more, err
+		}
+		if resumed {
+			return false, fmt.Errorf("%w: cursor of a list that the store does not keep any more; begin again",
+				flowfabric.ErrInvalidInput)
+		}
+		l.at = place{}
+	}
 	for l.at.index < len(indexes) {
 		if index := indexes[l.at.index]; l.filter.wants(index) {
 			walk := l.merged
@@ -55,6 +72,32 @@ func (l *lister) run(ctx context.Context) (more bool, err error) {
 		l.at = place{index: l.at.index + 1}
 	}
 	return false, nil
+}
+
+// across lists executions of all states by when they were created, those with a tag if the filter has one.
+func (l *lister) across(ctx context.Context) (more bool, err error) {
+	index := engine.IndexCreated
+	wanted := []string{engine.CreatedKey(one(l.filter.Namespace), l.filter.Lane, l.filter.Kind)}
+	if l.at.index == byTag {
+		index, wanted = engine.IndexTagged, nil
+		for _, key := range slices.Sorted(maps.Keys(l.filter.Tags)) {
+			wanted = append(wanted, engine.TaggedKey(key, l.filter.Tags[key]))
+		}
+		if l.at.key != "" {
+			wanted = []string{l.at.key}
+		}
+	}
+	for _, key := range wanted {
+		var g group
+		for p := range l.store.Partitions() {
+			g.sources = append(g.sources, &source[engine.Listed]{partition: p, key: key})
+		}
+		l.at.key = key
+		if more, err = l.merge(ctx, index, g); !errors.Is(err, denied.NotIndexed) {
+			return more, err
+		}
+	}
+	return false, err
 }
 
 // merged lists an index that is ordered by time, over all partitions.
@@ -135,7 +178,7 @@ func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full b
 	m.take = func(x engine.Listed) {
 		l.at.after = x.Position()
 		l.looked++
-		if l.filter.has(x) {
+		if l.filter.has(x, across(index)) {
 			l.out = append(l.out, newListed(x))
 		}
 	}

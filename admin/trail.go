@@ -22,7 +22,7 @@ import (
 type Change struct {
 	At     time.Time `json:"at"`                           // by the server's clock
 	Action string    `json:"action" jsonschema:"the verb"` // cancel, replay, set lane, …
-	// execution, executions (in bulk), flow, lane, schedule, gate, scope, worker, partition or token key
+	// execution, executions (in bulk), flow, lane, schedule, gate, scope, worker, partition, token key or store
 	On   string `json:"on" jsonschema:"to what kind of thing"`
 	Name string `json:"name" jsonschema:"its id or name; the filter of a bulk action"`
 	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by

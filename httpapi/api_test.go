@@ -688,6 +688,20 @@ func TestEveryRoute(t *testing.T) {
 	a.until(second, "completed")
 	a.as("viewer", "POST", second+"/stream-token", `{"life_s":60}`, 201)
 
+	kept := into[admin.Index](t, a.as("admin", "POST", "/v1/index:set",
+		`{"all":true,"tags":["a.b"],"reason":"to find"}`, 200))
+	if !kept.All || len(kept.Tags) != 1 || !kept.Tags[0].Ready {
+		t.Errorf("%+v", kept)
+	}
+	a.as("admin", "POST", "/v1/index:set", `{"tags":["A"]}`, 400)
+	a.as("operator", "POST", "/v1/index:set", `{"all":true}`, 403)
+	if again := into[admin.Index](t, a.as("viewer", "GET", "/v1/index", "", 200)); !reflect.DeepEqual(again, kept) {
+		t.Errorf("%+v, want %+v", again, kept)
+	}
+	if n := into[admin.Counts](t, a.as("viewer", "GET", "/v1/executions:count", "", 200)); len(n.States) == 0 {
+		t.Errorf("%+v", n)
+	}
+	a.as("viewer", "GET", "/v1/executions:count?tag=c.d=e", "", 409)
 	if l := into[laneList](t, a.as("viewer", "GET", "/v1/lanes", "", 200)); len(l.Items) == 0 {
 		t.Error("no lanes")
 	}

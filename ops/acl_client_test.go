@@ -304,6 +304,17 @@ var methods = []method{
 	{"Admin.Check", false, func(s *stage, c *client.Client) error {
 		return partitionErrors(admin.New(c).Check(s.ctx, admin.CheckOptions{Partitions: []uint16{0}}))
 	}},
+	{"Admin.Index", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Index(s.ctx)) }},
+	{"Admin.SetIndex", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).SetIndex(s.ctx, admin.IndexChange{All: new(s.o == c)}))
+	}},
+	{"Admin.Count", false, func(s *stage, c *client.Client) error {
+		_, err := admin.New(c).Count(s.ctx, admin.Filter{})
+		if errors.Is(err, flowfabric.ErrState) {
+			return nil // there is no index
+		}
+		return err
+	}},
 	{"Admin.Repair", false, func(s *stage, c *client.Client) error {
 		return partitionErrors(admin.New(c).Repair(s.ctx, admin.CheckOptions{Partitions: []uint16{0}}))
 	}},

@@ -510,7 +510,8 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_list_sessions", "ff_explain_execution", "ff_set_feed",
 		"ff_put_gate", "ff_list_gates", "ff_change_usage", "ff_remove_gate", "ff_attach", "ff_read_gates",
 		"ff_hold_execution",
-		"ff_set_share"}
+		"ff_set_share", "ff_set_index", "ff_read_index", "ff_index_executions",
+		"ff_count_executions"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {
 		t.Fatal(len(files), err)

@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -98,6 +99,10 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 		return err
 	}
 	defer c.Close()
+	keep := true // lists of all states in the order of creation: what it takes is no matter here
+	if _, err := admin.New(c).SetIndex(ctx, admin.IndexChange{All: &keep}); err != nil {
+		return err
+	}
 	registry, partitions := prometheus.NewRegistry(), partmetrics.New(metricPrefix)
 	registry.MustRegister(partitions)
 	api, err := newGateway(gatewayConfig{client: c, logger: slog.New(slog.DiscardHandler), registry: registry})

@@ -122,6 +122,7 @@ func topics() map[string][]scenario {
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
 		"workers":       registryScenarios,
+		"catalogue":     catalogueScenarios,
 		"schemas":       schemaScenarios,
 		"why":           slices.Concat(whyScenarios, whyStateScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
@@ -153,7 +154,8 @@ var order = []string{
 	"golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
-	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce",
+	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "catalogue", "lanes", "retention", "keys",
+	"debounce",
 	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair",
 	"fork", "written", "fuzz",
 }

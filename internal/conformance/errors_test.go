@@ -405,6 +405,7 @@ func (w *env) stage() staged {
 	defer func(quiet bool) { w.quiet = quiet }(w.quiet)
 	w.quiet = true
 	w.reset()
+	w.set("HSET", string(w.k), "index", "1 +a.b")
 	id := w.create(retries(2), deadline(time.Hour), timeout(time.Minute), tags(map[string]string{"a.b": "c"}))
 	gone := w.create(priority(1))
 	k := w.worker("w1")
@@ -457,6 +458,9 @@ func (w *env) stage() staged {
 		call{"ff_read_queues", []string{proto, "", ""}},
 		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", ids.UUID(id).String(), "10", "1",
 			"1"}},
+		call{"ff_count_executions", []string{proto, "tagged", "a.b=c", "", "", "0", everything, "10"}},
+		call{"ff_set_index", []string{proto, "1", "0", "", "2", "a.b", "c.d"}},
+		call{"ff_index_executions", []string{proto, "1", ids.UUID(id).String()}},
 		call{"ff_describe_partition", []string{proto}},
 		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
 		call{"ff_put_schemas", []string{proto, "default", "1", "a kind", "{}"}},

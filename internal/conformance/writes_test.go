@@ -44,6 +44,10 @@ var furtherWrites = []write{
 		w.set("SADD", w.k.Digests(), c.args[1])
 		return c
 	}},
+	{"index executions", func(w *env, s staged) call {
+		w.set("ZREM", w.k.Made(w.core(s.fence.Execution)["r"]), ids.UUID(s.fence.Execution).String())
+		return s.call("ff_index_executions")
+	}},
 	{"run now", func(_ *env, s staged) call { return s.with("ff_set_delay", 2, "0") }},
 	{"open a waitpoint without a name", func(_ *env, s staged) call {
 		return s.with("ff_create_pending_waitpoint", 6, "")

@@ -28,6 +28,7 @@ var (
 	Kid                 = fault.Named("invalid_kid")
 	Grace               = fault.Named("invalid_grace_ms")
 	Script              = fault.Named("internal_script_error")
+	NotIndexed          = fault.Named("not_indexed")
 	Reply               = fault.Named("parse")
 )
 

@@ -28,12 +28,15 @@ const (
 	IndexActive       Index = "active"
 	IndexEnded        Index = "ended"        // by when it may be purged
 	IndexUnsuccessful Index = "unsuccessful" // what ended other than completed, by when it ended
-	IndexFlow         Index = "flow"         // members of a flow, in any state, in the order in which they came
+	// in any state, by when it was created: of the routes that Key asks for, or with the tag and value of Key
+	IndexCreated Index = "created"
+	IndexTagged  Index = "tagged"
+	IndexFlow    Index = "flow" // members of a flow, in any state, in the order in which they came
 )
 
 // of tells whether executions in a state live here.
 func (h Index) of(s codes.State) bool {
-	if h == IndexFlow {
+	if h == IndexFlow || h == IndexCreated || h == IndexTagged {
 		return true
 	}
 	if h == IndexEnded {
@@ -66,14 +69,24 @@ type Position struct {
 
 // ListQuery asks for a page of one index.
 type ListQuery struct {
-	Index   Index
-	Key     string // the route's id with IndexWaiting, the session's with IndexActive, else empty
-	Newest  bool   // from the other end
+	Index Index
+	// Key is the route's id with IndexWaiting, the session's with IndexActive, the flow's with IndexFlow, what
+	// CreatedKey or TaggedKey make with those, else empty.
+	Key     string
+	Newest  bool // from the other end
 	After   Position
 	Limit   int  // 1..100
 	Tags    bool // read the tags, too
 	Reasons bool // read the message of the last failure, too
 }
+
+// CreatedKey asks for executions of a namespace, lane and kind, of which "" is any.
+func CreatedKey(namespace, lane, kind string) string {
+	return namespace + "\x1f" + lane + "\x1f" + kind
+}
+
+// TaggedKey asks for executions that have a tag with a value.
+func TaggedKey(key, value string) string { return key + "=" + value }
 
 // ListPage is the answer. It may have fewer than Limit entries although there are more: tags and messages are bounded
 // to about 512 KiB.

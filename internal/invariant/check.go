@@ -99,12 +99,12 @@ var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "tick
 	"lanes", "feed", "fed", "noted", "revision", "purged", "recounts", "clock_offset", "clock_pin", "gates", "space",
 	"spaces", "mixed", "urged", "subroutes", "told", "tally:again", "tally:T2", "tally:T3", "tally:T4", "tally:T5",
 	"tally:F2", "tally:F3", "tally:F4", "tally:xc",
-	"tally:xt", "tally:xn", "tally:xs"}
+	"tally:xt", "tally:xn", "tally:xs", "index"}
 
 func (l *look) rootFields() {
 	l.tallies()
 	for f := range l.Root {
-		if !slices.Contains(rootFields, f) {
+		if !slices.Contains(rootFields, f) && !strings.HasPrefix(f, "full:") {
 			l.wrong("the root has a field %q", f)
 		}
 	}

@@ -150,6 +150,28 @@ func (x *execution) index(code codes.Code, state codes.State) {
 	}
 	x.want("en", state.Terminal())
 	x.unsuccessful(state)
+	x.listed()
+}
+
+// listed: the catalogue has it under its route, and under each tag that is kept.
+func (x *execution) listed() {
+	kept := x.Root["index"]
+	if strings.HasPrefix(kept, "1") {
+		x.entry(":cr:" + x.core["r"])
+	}
+	for _, word := range strings.Fields(kept)[min(1, len(strings.Fields(kept))):] {
+		key, ready := strings.CutPrefix(word, "+")
+		if value, tagged := x.Hashes[":t:"+x.id][key]; ready && tagged && x.Root["full:"+key] == "" {
+			x.entry(":ct:" + key + "=" + value)
+		}
+	}
+}
+
+// entry: it is in a set of the catalogue, by when it was created.
+func (x *execution) entry(key string) {
+	if at, ok := x.ZSets[key][x.id]; !ok || at != x.number("ct") {
+		x.say("is in %s at %.0f (%v), belongs at %.0f", key, at, ok, x.number("ct"))
+	}
 }
 
 // unsuccessful: what ended other than completed, and nothing else, is listed by when it ended.

@@ -32,6 +32,7 @@ func (l *look) indexes() {
 			}
 		}
 	}
+	l.catalogue()
 	l.ready(nonEmpty)
 	for route, at := range l.ZSets[":closed"] {
 		if at > float64(l.Now+86400000) {
@@ -54,6 +55,37 @@ func (l *look) indexes() {
 		}
 		if _, closed := l.ZSets[":closed"][route]; !closed {
 			l.wrong("route %s has a reason to be closed and is open", route)
+		}
+	}
+}
+
+// catalogue verifies that every entry of the catalogue is of an execution that has the route, or the tag, and that the
+// values of tags are those of the sets. That it lacks none is for each execution to say.
+func (l *look) catalogue() {
+	for key, z := range l.ZSets {
+		family, _ := area(key)
+		if family != ":cr:" && family != ":ct:" {
+			continue
+		}
+		of := strings.TrimPrefix(key, family)
+		tag, value, _ := strings.Cut(of, "=")
+		for id := range z {
+			if core := l.Hashes[":x:"+id]; core == nil || family == ":cr:" && core["r"] != of {
+				l.wrong("%s holds %s, which is elsewhere", key, id)
+			} else if have, ok := l.Hashes[":t:"+id][tag]; family == ":ct:" && (!ok || have != value) {
+				l.wrong("%s holds %s, whose tag is %q", key, id, have)
+			}
+		}
+		if family == ":ct:" && !slices.Contains(l.Sets[":cv:"+tag], value) {
+			l.wrong("%s is there, and its value is not known", key)
+		}
+	}
+	for key, values := range l.Sets {
+		tag, ok := strings.CutPrefix(key, ":cv:")
+		for _, value := range values {
+			if _, there := l.ZSets[":ct:"+tag+"="+value]; ok && !there {
+				l.wrong("%s has %q, which no execution has", key, value)
+			}
 		}
 	}
 }

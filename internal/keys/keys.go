@@ -111,6 +111,13 @@ func (p Partition) Schedule(name string) string   { return string(p) + ":sc:" + 
 
 // hash: kind → schemas of its inputs and results; "" → their version
 func (p Partition) Schemas(namespace string) string { return string(p) + ":sm:" + namespace }
+
+// zset: execution of a route by creation
+func (p Partition) Made(route string) string { return string(p) + ":cr:" + route }
+
+// zset: execution with a tag and value, as key=value, by creation
+func (p Partition) Labelled(label string) string    { return string(p) + ":ct:" + label }
+func (p Partition) Values(key string) string        { return string(p) + ":cv:" + key } // set: values of a tag
 func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }

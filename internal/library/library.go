@@ -27,7 +27,8 @@ const Revision = 1
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "wait_record", "group", "links", "publish", "policy", "trail",
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "meter", "ledger", "starts", "service",
-	"feed", "graph", "core", "history", "session", "fence", "doorbell", "urgent", "listing", "indexes", "home", "token",
+	"feed", "graph", "core", "history", "session", "fence", "doorbell", "urgent", "listing", "catalogue", "indexes",
+	"home", "token",
 	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "talk",
 	"delivery", "keyed", "base", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain",
 	"written",

@@ -29,6 +29,7 @@ const (
 	MaxSchemas         = 256      // kinds of a namespace that have schemas
 	MaxSchema          = 64 << 10 // bytes of the schema of a kind's inputs, or of its results
 	MaxFrame           = 64 << 10
+	MaxIndexedTags     = 8
 	MaxTags            = 64
 	MaxTagKey          = 64
 	MaxTagValue        = 256

@@ -25,12 +25,12 @@ var (
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs",
 		"fe", "fk", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y", "ds", "dl", "dp", "df"}
-	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
+	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk", "cr", "ct"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
-		"ins", "refused", "refusals", "bad", "dsdue", "sm"}
+		"ins", "refused", "refusals", "bad", "dsdue", "sm", "cv"}
 )
 
 // part is the audit of one partition.
@@ -150,7 +150,7 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: id, Of: rest}); len(p.keys) == auditBatch {
 			p.satellites(ctx)
 		}
-	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 80:
+	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 330:
 		p.named[k.Area+":"+k.Of] = true
 	case !slices.Contains(others, k.Area):
 		p.found([]flowfabric.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of,

@@ -82,6 +82,17 @@ func (x *AuditRoutesReplyRoute) Read(r *Reader) {
 	x.Uses = r.Int()
 }
 
+// CountExecutionsState is one of States of CountExecutions.
+type CountExecutionsState struct {
+	Code  string
+	Count int
+}
+
+func (x *CountExecutionsState) Read(r *Reader) {
+	x.Code = r.Text()
+	x.Count = r.Int()
+}
+
 // DescribePartitionSet is one of Sets of DescribePartition.
 type DescribePartitionSet struct {
 	Count int
@@ -359,6 +370,21 @@ func (x *ListWorkersWorker) Read(r *Reader) {
 	x.Info = r.Text()
 }
 
+// ReadIndexTag is one of Tags of ReadIndex.
+type ReadIndexTag struct {
+	Key    string
+	Mark   string
+	Values int
+	Full   time.Time // or none
+}
+
+func (x *ReadIndexTag) Read(r *Reader) {
+	x.Key = r.Text()
+	x.Mark = r.Text()
+	x.Values = r.Int()
+	x.Full = r.InstantOr0()
+}
+
 // ReadQueuesQueue is one of Queues of ReadQueues.
 type ReadQueuesQueue struct {
 	Route    int // 1..
@@ -462,11 +488,12 @@ func (x *AuditFlowsReply) Read(r *Reader) {
 // AuditIndex is a call of ff_audit_index, looks at one page of an index from its own side, and with repair 1
 // removes what no record names or restores what the records tell. Indexes: delayed alarms parked blocked paused
 // done unsuccessful pending sessions routelog workers schedules scnames flows flowdue dsdue backlog closed
-// q:<route> ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by
-// place, of which none hides what is behind it), ready gready types routes routeids work closings attached shares
-// weights makers (in no order), outbox (oldest first), and at once s:<session> l:<session> w:<digest> sc:<schedule>
-// wk:<instance> root wake. In a partition of gates: gates gs:<gate> gs:@<key> (slots, of which what is no hold is
-// removed), and at once ga:<gate>. The cursor is "" for the first page, and in the answer when there is no more.
+// q:<route> ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> cr:<route>
+// ct:<tag>=<value> (entries by place, of which none hides what is behind it), ready gready types routes routeids
+// work closings attached shares weights makers (in no order), outbox (oldest first), and at once s:<session>
+// l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of gates: gates gs:<gate> gs:@<key>
+// (slots, of which what is no hold is removed), and at once ga:<gate>. The cursor is "" for the first page, and in
+// the answer when there is no more.
 type AuditIndex struct {
 	Repair bool
 	Index  string
@@ -582,6 +609,46 @@ func (x *AuditRoutesReply) Read(r *Reader) {
 	x.Findings = make([]Finding, r.Count(5))
 	for i := range x.Findings {
 		x.Findings[i].Read(r)
+	}
+}
+
+// CountExecutions is a call of ff_count_executions, how many of the executions that the catalogue has for a list
+// are in which state, the newest first, up to 1,000 a call. index and key are those of ff_list_executions, created
+// or tagged, and the place behind the last one that was counted is where the next call goes on. since is the
+// creation of the last one to be counted. Of what is tagged, only those are counted whose route is asked for, as in
+// a key of created; "" is any.
+type CountExecutions struct {
+	Index  string // created|tagged
+	Key    string // 0..512 bytes
+	Score  string // or none
+	Member string // 0..128 bytes
+	Since  int
+	Of     string // 0..512 bytes
+	Limit  int    // 1..1000
+}
+
+func (CountExecutions) Function() string { return "ff_count_executions" }
+
+func (a CountExecutions) Append(to []string) []string {
+	to = append(to, a.Index, a.Key, a.Score, a.Member, number(a.Since), a.Of, number(a.Limit))
+	return to
+}
+
+// CountExecutionsReply is the answer to [CountExecutions].
+type CountExecutionsReply struct {
+	More   bool
+	Score  string
+	Member string
+	States []CountExecutionsState
+}
+
+func (x *CountExecutionsReply) Read(r *Reader) {
+	x.More = r.Flag()
+	x.Score = r.Text()
+	x.Member = r.Text()
+	x.States = make([]CountExecutionsState, r.Count(2))
+	for i := range x.States {
+		x.States[i].Read(r)
 	}
 }
 
@@ -743,15 +810,41 @@ func (x *HoldExecutionReply) Read(r *Reader) {
 	x.Code = r.Text()
 }
 
+// IndexExecutions is a call of ff_index_executions, lists executions in the catalogue that were there before what
+// it keeps was said. One that is listed stays as it is, one that does not exist is passed over.
+type IndexExecutions struct {
+	Executions []string // 1..100
+}
+
+func (IndexExecutions) Function() string { return "ff_index_executions" }
+
+func (a IndexExecutions) Append(to []string) []string {
+	to = append(to, number(len(a.Executions)))
+	to = append(to, a.Executions...)
+	return to
+}
+
+// IndexExecutionsReply is the answer to [IndexExecutions].
+type IndexExecutionsReply struct {
+	Count int
+}
+
+func (x *IndexExecutionsReply) Read(r *Reader) {
+	x.Count = r.Int()
+}
+
 // ListExecutions is a call of ff_list_executions, the executions in one index of a partition, a page at a time:
 // waiting (key: a route id), active (key: a session id), flow (key: a flow id; its members), delayed, suspended,
-// blocked, paused, ended or unsuccessful (no key), in the order of the index, or with newest the other way round. A
-// page may be shorter than its limit; more tells whether there is another behind its last entry. An entry without a
-// record has an empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes
-// on. alive is that of the session. purge is when an unsuccessful one may be purged, "" in the other indexes.
+// blocked, paused, ended or unsuccessful (no key), in the order of the index, or with newest the other way round;
+// or in any state, by when they were created: created (key: namespace, lane and kind, joined by the unit separator,
+// each of which may be empty for any) or tagged (key: a tag and its value, joined by =), if the catalogue has them,
+// and there are at most 2,048 routes. A page may be shorter than its limit; more tells whether there is another
+// behind its last entry. An entry without a record has an empty code, one whose record cannot be read "!" and why
+// as its code: it is drift, and the page goes on. alive is that of the session. purge is when an unsuccessful one
+// may be purged, "" in the other indexes.
 type ListExecutions struct {
 	Index   string
-	Key     string
+	Key     string // 0..512 bytes
 	Newest  bool
 	Score   string // or none
 	Member  string // 0..128 bytes
@@ -986,6 +1079,32 @@ func (x *PutScheduleReply) Read(r *Reader) {
 	x.Next = r.Instant()
 }
 
+// ReadIndex is a call of ff_read_index, what the catalogue of a partition keeps. A mark is 1 (kept), 0 (not kept)
+// or ~ (what was there before is not in it yet) of the routes, and +, ~ or - (it is being removed) of a tag. full
+// is since when executions with further values of a tag are not in it.
+type ReadIndex struct {
+}
+
+func (ReadIndex) Function() string { return "ff_read_index" }
+
+func (a ReadIndex) Append(to []string) []string {
+	return to
+}
+
+// ReadIndexReply is the answer to [ReadIndex].
+type ReadIndexReply struct {
+	Routes string
+	Tags   []ReadIndexTag
+}
+
+func (x *ReadIndexReply) Read(r *Reader) {
+	x.Routes = r.Text()
+	x.Tags = make([]ReadIndexTag, r.Count(4))
+	for i := range x.Tags {
+		x.Tags[i].Read(r)
+	}
+}
+
 // ReadQueues is a call of ff_read_queues, the queues of a partition, or of one namespace there, about 100 a call,
 // in no order; one may come twice: the lane's state, how many wait, since when the oldest of them exists, the
 // priority of the next one, and how many executions of the route are retained. The oldest is sought among the 15
@@ -1073,6 +1192,37 @@ func (x *SetFeedReply) Read(r *Reader) {
 	x.Kinds = r.Text()
 	x.Until = r.Instant()
 	x.Number = r.Int()
+}
+
+// SetIndex is a call of ff_set_index, says what the catalogue of a partition keeps: every execution by its creation
+// (routes), and which tags can be asked for, at most 8. What comes anew is marked until ready is said, after
+// everything that was there before was listed by ff_index_executions. What is not kept any more goes, 200 sets a
+// call: with more the same call is made again, with the cursor that was answered, "" at first.
+type SetIndex struct {
+	Routes bool
+	Ready  bool
+	Cursor string   // or none
+	Tags   []string // 0..8
+}
+
+func (SetIndex) Function() string { return "ff_set_index" }
+
+func (a SetIndex) Append(to []string) []string {
+	to = append(to, flag(a.Routes), flag(a.Ready), a.Cursor)
+	to = append(to, number(len(a.Tags)))
+	to = append(to, a.Tags...)
+	return to
+}
+
+// SetIndexReply is the answer to [SetIndex].
+type SetIndexReply struct {
+	More   bool
+	Cursor string
+}
+
+func (x *SetIndexReply) Read(r *Reader) {
+	x.More = r.Flag()
+	x.Cursor = r.Text()
 }
 
 // SetLane is a call of ff_set_lane, says whether a lane of a namespace takes work and hands it out, and for how

@@ -176,6 +176,40 @@ function decode.ff_audit_routes(argv)
   return q
 end
 
+function decode.ff_count_executions(argv)
+  local q = {
+    index = argv[2],
+    key = argv[3],
+    score = argv[4],
+    member = argv[5],
+    since = args.int(argv[6], 0, 9007199254740991),
+    of = argv[7],
+    limit = args.int(argv[8], 1, 1000),
+  }
+  if q.index ~= 'created' and q.index ~= 'tagged' then
+    return nil, reply.err('invalid_input', 'index: created or tagged')
+  end
+  if not q.key or #q.key > 512 then
+    return nil, reply.err('invalid_input', 'key: at most 512 bytes')
+  end
+  if q.score ~= '' and not q.score then
+    return nil, reply.err('invalid_input', 'score: a number, or none')
+  end
+  if not q.member or #q.member > 128 then
+    return nil, reply.err('invalid_input', 'member: at most 128 bytes')
+  end
+  if not q.since then
+    return nil, reply.err('invalid_input', 'since: a whole number')
+  end
+  if not q.of or #q.of > 512 then
+    return nil, reply.err('invalid_input', 'of: at most 512 bytes')
+  end
+  if not q.limit then
+    return nil, reply.err('invalid_input', 'limit: 1..1000')
+  end
+  return q
+end
+
 function decode.ff_fire_schedule(argv)
   local q = {
     name = argv[2],
@@ -256,6 +290,27 @@ function decode.ff_hold_execution(argv)
   return q
 end
 
+function decode.ff_index_executions(argv)
+  local q = {}
+  local at, count
+  count = args.int(argv[2], 1, 100)
+  if not count or count > 0 and not argv[2 + count] then
+    return nil, reply.err('invalid_input', 'executions: 1..100')
+  end
+  q.executions, at = {}, 3
+  for i = 1, count do
+    local x = argv[at]
+    if not args.id(x) then
+      return nil, reply.err('invalid_input', 'executions: id: 36 bytes')
+    end
+    q.executions[i], at = x, at + 1
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'executions: 1..100')
+  end
+  return q
+end
+
 function decode.ff_list_executions(argv)
   local q = {
     index = argv[2],
@@ -270,8 +325,8 @@ function decode.ff_list_executions(argv)
   if not q.index then
     return nil, reply.err('invalid_input', 'index: a text')
   end
-  if not q.key then
-    return nil, reply.err('invalid_input', 'key: a text')
+  if not q.key or #q.key > 512 then
+    return nil, reply.err('invalid_input', 'key: at most 512 bytes')
   end
   if not q.newest and argv[4] ~= '0' then
     return nil, reply.err('invalid_input', 'newest: 0 or 1')
@@ -422,6 +477,11 @@ function decode.ff_put_schedule(argv)
   return q
 end
 
+function decode.ff_read_index(argv)
+  local q = {}
+  return q
+end
+
 function decode.ff_read_queues(argv)
   local q = {
     cursor = argv[2],
@@ -464,6 +524,40 @@ function decode.ff_set_feed(argv)
   end
   if not q.length then
     return nil, reply.err('invalid_input', 'length: 1000..10000000')
+  end
+  return q
+end
+
+function decode.ff_set_index(argv)
+  local q = {
+    routes = argv[2] == '1',
+    ready = argv[3] == '1',
+    cursor = argv[4],
+  }
+  local at, count
+  if not q.routes and argv[2] ~= '0' then
+    return nil, reply.err('invalid_input', 'routes: 0 or 1')
+  end
+  if not q.ready and argv[3] ~= '0' then
+    return nil, reply.err('invalid_input', 'ready: 0 or 1')
+  end
+  if q.cursor ~= '' and not args.scan(q.cursor) then
+    return nil, reply.err('invalid_input', 'cursor: a cursor of an answer, or none')
+  end
+  count = args.int(argv[5], 0, 8)
+  if not count or count > 0 and not argv[5 + count] then
+    return nil, reply.err('invalid_input', 'tags: 0..8')
+  end
+  q.tags, at = {}, 6
+  for i = 1, count do
+    local x = argv[at]
+    if not x or #x > 64 or #x < 1 or string.find(x, '%c') then
+      return nil, reply.err('invalid_input', 'tags: key: 1..64 bytes without control characters')
+    end
+    q.tags[i], at = x, at + 1
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'tags: 0..8')
   end
   return q
 end

@@ -205,6 +205,7 @@ function ff_fork.make(ctx, c, q, group, keep, drop, cut, rest)
   record.add(ctx, to, n)
   ff_fork.attempts(ctx, c, id, to, last, cut)
   route.used(ctx, t.route, 1)
+  catalogue.add(ctx, t.route, n.created_at, to, group.tags)
   indexes.enqueue(ctx, t.route, lane.score(ctx, n), to)
   if n.deadline then indexes.alarm(ctx, tonumber(n.deadline), to) end
   local by, why = trail.by(ctx), trail.why(ctx, 1024)

@@ -21,7 +21,7 @@ function ff_tags.parse(argv)
   return q
 end
 
--- after counts the tags that there will be, and tells whether any differs from those at key.
+-- after returns the tags that there will be, how many, those there were, and whether any differs.
 function ff_tags.after(q, key, had)
   local before, tags, count, changed = had and meter.hash(key) or {}, {}, 0, false
   for tag, value in pairs(before) do tags[tag] = value end
@@ -32,7 +32,7 @@ function ff_tags.after(q, key, had)
     changed = changed or before[tag] ~= value
   end
   for tag in pairs(before) do changed = changed or not tags[tag] end
-  return count, changed
+  return tags, count, before, changed
 end
 
 local function ff_set_tags(ctx, argv)
@@ -48,7 +48,7 @@ local function ff_set_tags(ctx, argv)
     if not c.state or c.purged_until then return reply.err('execution_not_found') end
     key, had = keys.tags(ctx.r, id), c.has_tags and true
   end
-  local count, changed = ff_tags.after(q, key, had)
+  local tags, count, before, changed = ff_tags.after(q, key, had)
   if count > 64 then return reply.err('invalid_input', 'tags: at most 64') end
   if not changed then return reply.already(reply.int(count)) end
 
@@ -59,6 +59,10 @@ local function ff_set_tags(ctx, argv)
     if c then record.set(ctx, id, 'has_tags', '1') else redis.call('HSET', keys.flow(ctx.r, id), 'tg', '1') end
   elseif had and not has then
     if c then record.clear(ctx, id, 'has_tags') else redis.call('HDEL', keys.flow(ctx.r, id), 'tg') end
+  end
+  if c then
+    catalogue.retag(ctx, c, id, before, tags)
+    indexes.apply(ctx)
   end
   if c and ctx.note then history.add(ctx, c, id, 'tagged', ctx.note.by, ctx.note.why) end
   return reply.ok(reply.int(count))

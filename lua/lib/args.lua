@@ -104,6 +104,13 @@ function args.tags(argv, i)
   return { unpack(argv, i + 1, i + 2 * count) }, i + 2 * count + 1
 end
 
+-- named makes a table of a list of names, each before its value.
+function args.named(list)
+  local t = {}
+  for i = 1, #list, 2 do t[list[i]] = list[i + 1] end
+  return t
+end
+
 -- wrong_tags returns the code and the detail of what is wrong with such a list, or nil.
 function args.wrong_tags(tags)
   for i = 1, #tags, 2 do

@@ -12,7 +12,7 @@ audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = ke
   paused = keys.paused, closed = keys.closed, gates = keys.gates }
 audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring,
   gring = keys.gring, gs = function(r, of) return r .. ':gs:' .. of end,
-  turns = function(r, of) return r .. ':turns:' .. of end }
+  turns = function(r, of) return r .. ':turns:' .. of end, cr = keys.made, ct = keys.labelled }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members
 -- that are none.
@@ -27,6 +27,12 @@ function names.blocked(_, c) return core.blocked(c) end
 function names.fx(_, c, flow_id) return c.flow == flow_id end
 function names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
 function names.q(_, c, route_id) return core.waiting(c) and c.route == route_id end
+function names.cr(ctx, c, route_id) return c.route == route_id and catalogue.of(ctx).routes end
+function names.ct(ctx, c, label, id)
+  local tag, value = string.match(label, '^([^=]+)=(.*)$')
+  local tags = catalogue.of(ctx).tags
+  return tag and c.has_tags and tags and tags[tag] and redis.call('HGET', keys.tags(ctx.r, id), tag) == value
+end
 function names.h(_, c, session_id)
   return c.state == 'A1' and c.session == session_id or core.granted(c) and c.grant_session == session_id
 end
@@ -148,6 +154,17 @@ local function queue(ctx, q)
   end
 end
 
+-- labelled: the values of a tag are those that executions have.
+local function labelled(ctx, q)
+  local tag, value = string.match(q.of, '^([^=]+)=(.*)$')
+  if not tag then return end
+  local values, there = keys.values(ctx.r, tag), redis.call('EXISTS', q.key) == 1
+  if there ~= (redis.call('SISMEMBER', values, value) == 1) and
+      audit.note(ctx, there and 'missing' or 'phantom', 'cv:' .. tag, value, q.index) then
+    redis.call(there and 'SADD' or 'SREM', values, value)
+  end
+end
+
 -- look looks at a page of entries, by place.
 function audit_entries.look(ctx, q)
   if not audit.typed(ctx, q.key, q.index, 'zset') then return 0, '' end
@@ -157,7 +174,7 @@ function audit_entries.look(ctx, q)
     local member, named = list[i], nil
     if names[q.family] then
       local c = core.read(ctx, member)
-      named = names[q.family](ctx, c.state and c or { state = '' }, q.of)
+      named = names[q.family](ctx, c.state and c or { state = '' }, q.of, member)
     else
       named = others[q.family](ctx, member, q.of, list[i + 1])
     end
@@ -178,6 +195,7 @@ function audit_entries.look(ctx, q)
     local h = q.family == 'fx' and graph.head(ctx, q.of)
     if h then redis.call('HINCRBY', keys.flow(ctx.r, q.of), 'vn', 1) end -- somebody may be counting the members
   end
+  if q.family == 'ct' then labelled(ctx, q) end
   if q.family == 'closed' then closed(ctx, list) end
   return #list / 2, #list == 2 * q.limit and cursor(list[#list], list[#list - 1]) or ''
 end

@@ -247,6 +247,7 @@ function create.write(ctx, item, m)
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
   route.used(ctx, t.route, 1)
+  catalogue.add(ctx, t.route, ctx.t, id, tags)
   if m and m.blocked then
     indexes.block(ctx, id, ctx.t)
   elseif t.delay then
@@ -279,7 +280,7 @@ function create.plainly(ctx, argv)
   local before, named = record.grow(s.stem, route_id, ctx.t)
   local score = s.priority == 0 and ctx.t
     or lane.score(ctx, { created_at = ctx.t, priority = s.priority, route = route_id })
-  local written, queue, out, answer = record.writes(ctx), {}, { 1, 'OK', reply.int(n) }, '+R1f'
+  local written, queue, made, out, answer = record.writes(ctx), {}, {}, { 1, 'OK', reply.int(n) }, '+R1f'
   local size, digest, lead
   for i = 1, n do
     local id, payload = argv[at + 3 * i - 3], argv[at + 3 * i - 1]
@@ -294,8 +295,10 @@ function create.plainly(ctx, argv)
       redis.call('SET', keys.input(r, id), payload)
     end
     queue[2 * i - 1], queue[2 * i], out[3 + i] = score, id, answer
+    if s.priority > 0 then made[2 * i - 1], made[2 * i] = ctx.t, id end
   end
   indexes.enqueue_all(ctx, route_id, queue)
+  if catalogue.of(ctx).routes then catalogue.add_all(ctx, route_id, s.priority == 0 and queue or made) end
   route.used(ctx, route_id, n)
   indexes.apply(ctx)
   return out

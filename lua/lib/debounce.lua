@@ -90,6 +90,7 @@ local function move(ctx, item, t)
   end
   if t.deadline or was.deadline then indexes.alarm(ctx, t.deadline, id) end
   if t.route ~= was.route then
+    catalogue.reroute(ctx, was, id, t.route)
     route.used(ctx, t.route, 1)
     route.used(ctx, was.route, -1)
   end
@@ -122,6 +123,7 @@ function debounce.write(ctx, item)
   elseif before > record.inline then
     redis.call('UNLINK', keys.input(ctx.r, id))
   end
+  catalogue.retag(ctx, was, id, was.has_tags and meter.hash(keys.tags(ctx.r, id)) or {}, args.named(tags))
   if was.has_tags then redis.call('UNLINK', keys.tags(ctx.r, id)) end
   if #tags > 0 then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then

@@ -250,6 +250,7 @@ function indexes.apply(ctx)
     end
     ctx.moves.used = nil
   end
+  if ctx.moves.made or ctx.moves.unmade or ctx.moves.labelled or ctx.moves.unlabelled then catalogue.apply(ctx) end
   if ctx.moves.purged then
     redis.call('HINCRBY', r, 'purged', ctx.moves.purged) -- who recounts must know
     ctx.moves.purged = nil

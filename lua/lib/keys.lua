@@ -55,6 +55,10 @@ function keys.urgent(r) return r .. ':urgent' end       -- channel: work that sh
 
 -- One per route, subscription or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
+-- zset: execution of a route by when it was created; execution that has a tag with a value, as key=value, likewise
+function keys.made(r, route) return r .. ':cr:' .. route end
+function keys.labelled(r, label) return r .. ':ct:' .. label end
+function keys.values(r, key) return r .. ':cv:' .. key end            -- set: values of a tag that executions have
 function keys.subscription(r, digest) return r .. ':sub:' .. digest end   -- set: classes, as ready has them
 -- string: namespaces, none for all, and weights of lanes
 function keys.spaces(r, digest) return r .. ':ins:' .. digest end

@@ -100,6 +100,7 @@ function purge.run(ctx, c, id, keep)
   if c.had_waits then waitpoint.purge(ctx, id) end
   if c.mailbox then mailbox.purge(ctx, id) end
   if c.key then keyed.free(ctx, c, id) end
+  catalogue.drop(ctx, c, id)
   local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.step_log(r, id),
     keys.attempts(r, id), keys.history(r, id) }
   for i = 1, #rest do gone[#gone + 1] = rest[i] end

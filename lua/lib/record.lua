@@ -91,6 +91,11 @@ local numbers = { attempt_deadline = true, delay_until = true, attempt_left = tr
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
     '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'
 
+-- glance returns the state and the route of a record's text, without reading the rest; nil if it is none.
+function record.glance(text)
+  return string.match(text, '^(%S+) %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%S+) ')
+end
+
 local marks = { [' '] = '%s', ['\n'] = '%n', ['\t'] = '%t', ['\r'] = '%r', ['\11'] = '%v', ['\12'] = '%f', ['%'] =
   '%%' }
 local meanings = { s = ' ', n = '\n', t = '\t', r = '\r', v = '\11', f = '\12', ['%'] = '%', ['-'] = '-', e = '' }

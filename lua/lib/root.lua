@@ -9,6 +9,7 @@
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
 --   spaces  set when there is, or was, work of several namespaces
 --   mixed   set when there is, or was, work of several lanes; claims alone read it
+--   index   what the catalogue keeps, as text (lib/catalogue.lua); nil in claims, which change nothing there
 --   feed    what is recorded in the feed and until when, or false
 --   note    who asks and why (lib/trail.lua), if that was said
 -- A missing root is an error, never created on demand.
@@ -30,12 +31,12 @@ function root.enter(k, argv, claims, tick)
   local r, h = k[1], nil
   if tick then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner',
-      'ring', 'quiet', 'told')
+      'ring', 'quiet', 'told', 'index')
   elseif claims then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table',
       'mixed')
   else
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'index')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= '@PROTOCOL@' or said ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], said) end
@@ -57,6 +58,9 @@ function root.enter(k, argv, claims, tick)
     ctx.ring = h[10]
     ctx.quiet = h[11] and tonumber(h[11])
     ctx.told = h[12]
+    ctx.index = h[13]
+  else
+    ctx.index = h[9]
   end
   return ctx
 end

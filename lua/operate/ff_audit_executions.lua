@@ -86,6 +86,27 @@ function ff_audit.unsuccessful(ctx, c, id)
   end
 end
 
+-- listed: the catalogue has it, by its route and by each tag that is kept.
+function ff_audit.listed(ctx, c, id)
+  local kept = catalogue.of(ctx)
+  local places = { kept.listed and { 'cr:' .. c.route, keys.made(ctx.r, c.route) } or nil }
+  for tag, mark in pairs(c.has_tags and kept.tags or {}) do
+    local value = mark == '+' and redis.call('HGET', keys.tags(ctx.r, id), tag)
+    if value and redis.call('HEXISTS', ctx.r, 'full:' .. tag) == 0 then
+      local label = catalogue.label(tag, value)
+      places[#places + 1] = { 'ct:' .. label, keys.labelled(ctx.r, label) }
+    end
+  end
+  for i = 1, #places do
+    local at = audit.typed(ctx, places[i][2], places[i][1], 'zset') and redis.call('ZSCORE', places[i][2], id)
+    if (not at or audit.score(at) ~= tonumber(c.created_at)) and audit.note(ctx, at and 'score' or 'missing',
+        places[i][1], id, (at or 'nowhere') .. ', belongs at ' .. c.created_at) then
+      redis.call('ZADD', places[i][2], c.created_at, id)
+    end
+  end
+  return #places
+end
+
 function ff_audit.alarm(ctx, c, id)
   local due = audit.alarm(ctx, c)
   if not due or not audit.typed(ctx, keys.alarms(ctx.r), 'alarms', 'zset') then return end
@@ -223,7 +244,7 @@ function ff_audit.execution(ctx, c, id)
     and audit.note(ctx, 'flag', 'x', id, 'awaited, and by nobody') then
     record.clear(ctx, id, 'awaited')
   end
-  local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)
+  local cost = (core.paused(c) and 8 or 6) + ff_audit.listed(ctx, c, id) + 2 * ff_audit.waitpoints(ctx, c, id)
   if c.flow then return cost + audit_members.look(ctx, c, id) end
   if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
   if c.children_wait then return cost + audit_members.alone(ctx, c, id) end

@@ -1,7 +1,8 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with repair 1 removes what no record names or
 -- restores what the records tell. Indexes: delayed alarms parked blocked paused done unsuccessful pending sessions
 -- routelog workers schedules scnames flows flowdue dsdue backlog closed q:<route> ring:<class> gring:<class>
--- turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind it),
+-- turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> cr:<route>
+-- ct:<tag>=<value> (entries by place, of which none hides what is behind it),
 -- ready gready types routes routeids work closings attached shares weights makers (in no order), outbox (oldest first),
 -- and at once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of gates: gates
 -- gs:<gate> gs:@<key> (slots, of which what is no hold is removed), and at once ga:<gate>. The cursor is '' for the
@@ -20,7 +21,7 @@ function ff_index.parse(ctx, index)
   local look = audit_tables.looks[index] or audit_root.looks[index]
   if look then return { look = look, stream = index == 'outbox' } end
   local family, of = string.match(index, '^(%l+):(.+)$')
-  if not family or #of > (family == 'gs' and 129 or 80) then return nil end
+  if not family or #of > (family == 'gs' and 129 or family == 'ct' and 330 or 80) then return nil end
   entries, look = audit_entries.families[family], audit_owners.looks[family]
   if entries then return { family = family, of = of, key = entries(ctx.r, of), look = audit_entries.look } end
   return look and { of = of, alone = look } or nil

@@ -1,19 +1,22 @@
 -- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active
 -- (key: a session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused, ended or unsuccessful
--- (no key), in the order of the index, or with newest the other way round. A page may be shorter than its limit; more
+-- (no key), in the order of the index, or with newest the other way round; or in any state, by when they were created:
+-- created (key: namespace, lane and kind, joined by the unit separator, each of which may be empty for any) or tagged
+-- (key: a tag and its value, joined by =), if the catalogue has them, and there are at most 2,048 routes. A page may
+-- be shorter than its limit; more
 -- tells whether there is another behind its last entry. An entry without a record has an empty code, one whose record
 -- cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session. purge is
 -- when an unsuccessful one may be purged, '' in the other indexes.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
--- Args:    protocol index:text key:text newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
+-- Args:    protocol index:text key:bytes(512) newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
 --          reasons:flag
 -- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:text score:score code:code route:n
 --          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
 --          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
 --          canceller:text cancelsource:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows
 --          {route:n(1..) row:text} closed:rows {route:n(1..) why:text}
--- Errors:  @root invalid_input
+-- Errors:  @root invalid_input not_indexed
 local ff_list = {}
 
 ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt',
@@ -33,6 +36,21 @@ function ff_list.index(ctx, name, key)
   if name == 'ended' then return keys.done(ctx.r) end
   if name == 'unsuccessful' then return keys.unsuccessful(ctx.r) end
   return nil
+end
+
+-- page reads a page of what is asked for: the entries, whether there are more, and of how many; nil and an error.
+function ff_list.page(ctx, q, cursor)
+  if q.index == 'created' or q.index == 'tagged' then
+    local sets, refused = catalogue.sets(ctx, q.index, q.key)
+    if not sets then return nil, refused end
+    return listing.merged(sets, cursor, q.newest, q.limit)
+  end
+  local key = ff_list.index(ctx, q.index, q.key)
+  if not key then
+    return nil, reply.err('invalid_input', 'index: waiting route, active session, flow id, created key, tagged key, ' ..
+      'delayed, suspended, blocked, paused, ended or unsuccessful')
+  end
+  return listing.page(key, cursor, q.newest, q.limit)
 end
 
 -- reason is the message of the last attempt that failed, '' when there is none: a member of a flow that was skipped
@@ -76,14 +94,10 @@ function ff_list.add(ctx, out, entry, routes, q)
 end
 
 local function ff_list_executions(ctx, q)
-  local key = ff_list.index(ctx, q.index, q.key)
-  if not key then
-    return reply.err('invalid_input',
-      'index: waiting route, active session, flow id, delayed, suspended, blocked, paused, ended or unsuccessful')
-  end
   local cursor = listing.cursor(q.score, q.member)
   if cursor == false then return reply.err('invalid_input', 'score: with a member, or neither') end
-  local page, more, size = listing.page(key, cursor, q.newest, q.limit)
+  local page, more, size = ff_list.page(ctx, q, cursor)
+  if not page then return more end
   local alive = q.index == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
@@ -94,7 +108,8 @@ local function ff_list_executions(ctx, q)
   out[6], out[7] = (more or count < #page) and '1' or '0', reply.int(count)
   listing.routes(ctx, out, routes)
   local shut = {}
-  for i = 1, (q.index == 'waiting' or q.index == 'flow') and #routes or 0 do
+  local open = q.index == 'waiting' or q.index == 'flow' or q.index == 'created' or q.index == 'tagged'
+  for i = 1, open and #routes or 0 do
     local why = gate.closed(ctx, routes[i])
     if why ~= '' then shut[#shut + 1], shut[#shut + 2] = routes[i], why end
   end

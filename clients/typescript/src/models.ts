@@ -275,6 +275,14 @@ export interface ExecutionPage {
   missing?: string
 }
 
+/** What countExecutions answers. */
+export interface Counts {
+  /** by state; held ones apart from those that wait */
+  states: Record<string, number>
+  /** the counts are those of the newest ones, about 10,000 */
+  more?: boolean
+}
+
 export interface ForkOf {
   id?: string
   /** it began with the steps recorded before this one; absent: with all */
@@ -3062,6 +3070,36 @@ export interface ChangePage {
   next_cursor?: string
   /** which partitions did not answer, so that what they have is not in the list */
   missing?: string
+}
+
+export interface IndexedTag {
+  key: string
+  /** lists use it */
+  ready: boolean
+  /** how many values the partition has that has most of them */
+  values: number
+  /** since when a partition has too many values */
+  full_at?: Timestamp
+}
+
+/** What getIndex answers, what setIndex answers. */
+export interface Index {
+  /** lists of all states are in the order of creation */
+  all: boolean
+  /** tags whose values can be asked for, by key */
+  tags: IndexedTag[]
+  /** what was there before is not in it yet */
+  building?: boolean
+}
+
+/** What setIndex takes. */
+export interface IndexBody {
+  /** lists of all states in the order of creation; absent: as it is */
+  all?: boolean
+  /** tag keys that can be asked for, at most 8; absent: as they are */
+  tags?: string[]
+  /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
+  reason?: string
 }
 
 export interface Lane {

@@ -296,6 +296,15 @@ class ExecutionPage(TypedDict):
     """which partitions did not answer, so that what they have is not in the list"""
 
 
+class Counts(TypedDict):
+    """What countExecutions answers."""
+
+    states: dict[str, int]
+    """by state; held ones apart from those that wait"""
+    more: NotRequired[bool]
+    """the counts are those of the newest ones, about 10,000"""
+
+
 class ForkOf(TypedDict):
     id: NotRequired[str]
     step: NotRequired[str]
@@ -3181,6 +3190,38 @@ class ChangePage(TypedDict):
     """absent after the last page"""
     missing: NotRequired[str]
     """which partitions did not answer, so that what they have is not in the list"""
+
+
+class IndexedTag(TypedDict):
+    key: str
+    ready: bool
+    """lists use it"""
+    values: int
+    """how many values the partition has that has most of them"""
+    full_at: NotRequired[Timestamp]
+    """since when a partition has too many values"""
+
+
+class Index(TypedDict):
+    """What getIndex answers, what setIndex answers."""
+
+    all: bool
+    """lists of all states are in the order of creation"""
+    tags: list[IndexedTag]
+    """tags whose values can be asked for, by key"""
+    building: NotRequired[bool]
+    """what was there before is not in it yet"""
+
+
+class IndexBody(TypedDict):
+    """What setIndex takes."""
+
+    all: NotRequired[bool]
+    """lists of all states in the order of creation; absent: as it is"""
+    tags: NotRequired[list[str]]
+    """tag keys that can be asked for, at most 8; absent: as they are"""
+    reason: NotRequired[str]
+    """the audit trail and a history keep 1 KiB of it; of a hold at most 256"""
 
 
 class Lane(TypedDict):
