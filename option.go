@@ -121,8 +121,8 @@ func Retention(d time.Duration, outcomes ...PublicState) WorkOption {
 }
 
 // Capabilities names what a worker must have to be given the execution, instead of what the definition names: at most
-// 256 tokens and 4,096 bytes joined, no commas, white space or control characters. Duplicates are dropped. Default
-// none.
+// 256 tokens and 4,096 bytes joined, no commas, white space or control characters. Duplicates are dropped. Workers
+// offer "version:" and their runtime.Config.AppVersion by themselves. Default none.
 func Capabilities(tokens ...string) WorkOption {
 	return setter(func(s *Start) { s.Capabilities = tokens })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/narrow"
 )
 
 // BulkAction is the action that [Admin.Bulk] applies to each execution: exactly one of its fields is set. Each field
@@ -169,6 +170,7 @@ type bulk struct {
 // bulk checks what is asked for and finds out when it began.
 func (a *Admin) bulk(ctx context.Context, f Filter, action bulkAction, o BulkOptions,
 	opts []flowfabric.ActOption) (*bulk, error) {
+	f.narrow = narrow.Of(ctx)
 	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts,
 		out: BulkResult{Cursor: o.Cursor, DryRun: o.DryRun}}
 	b.options.Concurrency = cmp.Or(o.Concurrency, defaultBulkConcurrency)

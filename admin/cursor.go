@@ -83,6 +83,12 @@ func (f Filter) mark(partitions uint16) string {
 	if f.ErrorText != "" {
 		parts = append(parts, "error "+f.ErrorText)
 	}
+	if f.narrow.Shape != "" {
+		parts = append(parts, "shape "+f.narrow.Shape)
+	}
+	if f.narrow.Version != "" {
+		parts = append(parts, "version "+f.narrow.Version)
+	}
 	if !f.Since.IsZero() {
 		parts = append(parts, "since "+strconv.FormatInt(f.Since.UnixNano(), 10))
 	}

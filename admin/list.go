@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/causes"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/failed"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/narrow"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -92,6 +95,8 @@ type Filter struct {
 	WithTags bool
 	// WithReasons reads the message of the last failure of what is listed. Implied by ErrorText.
 	WithReasons bool
+
+	narrow narrow.Filter // what a door adds
 }
 
 // Page is one page of a listing.
@@ -187,6 +192,7 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
 			limits.MaxListPage)
 	}
+	f.narrow = narrow.Of(ctx)
 	f, err := f.complete(a.conn.Namespace)
 	if err != nil {
 		return Page[Listed]{}, err
@@ -259,6 +265,13 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	if f.HeldBy != "" && len(f.States) == 0 {
 		f.States = []flowfabric.PublicState{flowfabric.Active}
 	}
+	switch {
+	case len(f.States) > 0:
+	case f.narrow.Shape != "":
+		f.States = []flowfabric.PublicState{flowfabric.Failed}
+	case f.narrow.Version != "":
+		f.States = unended
+	}
 	for _, s := range f.States {
 		index, known := indexOf[s]
 		if !known {
@@ -282,12 +295,16 @@ func (f Filter) complete(namespace string) (Filter, error) {
 		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
 			len(f.ErrorText), maxErrorText)
 	}
+	if n := utf8.RuneCountInString(f.narrow.Shape); n > failed.MaxShape {
+		return f, fmt.Errorf("%w: shape has %d characters, want at most %d", flowfabric.ErrInvalidInput, n,
+			failed.MaxShape)
+	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		return f, fmt.Errorf("%w: Filter.Since %s is not before Until %s", flowfabric.ErrInvalidInput,
 			f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	f.WithTags = f.WithTags || len(f.Tags) > 0
-	f.WithReasons = f.WithReasons || f.ErrorText != ""
+	f.WithReasons = f.WithReasons || f.ErrorText != "" || f.narrow.Shape != ""
 	return f, nil
 }
 
@@ -372,6 +389,13 @@ func (f Filter) has(x engine.Listed, created bool) bool {
 		}
 	}
 	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.Failure.Message), strings.ToLower(f.ErrorText)) {
+		return false
+	}
+	if f.narrow.Shape != "" && (x.Failure == flowfabric.Failure{} ||
+		!failed.Matches(f.narrow.Shape, x.Route.Kind, x.Failure)) {
+		return false
+	}
+	if v := f.narrow.Version; v != "" && ids.SessionMark(x.Session) != ids.VersionMark(v) {
 		return false
 	}
 	at := x.CreatedAt

@@ -213,6 +213,8 @@ func (f Filter) words() string {
 		add("tag", k+"="+f.Tags[k])
 	}
 	add("error", f.ErrorText)
+	add("shape", f.narrow.Shape)
+	add("version", f.narrow.Version)
 	if !f.Flow.IsZero() {
 		add("flow", f.Flow.String())
 	}

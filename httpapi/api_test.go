@@ -120,8 +120,10 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) {
 			return in, nil
 		}),
-		handler.Bind(fails, func(context.Context, *handler.Task, json.RawMessage) (json.RawMessage, error) {
-			return nil, handler.Permanent(errors.New("no ink"))
+		handler.Bind(fails, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) {
+			message := "no ink"
+			_ = json.Unmarshal(in, &message) // other inputs say nothing about it
+			return nil, handler.Permanent(errors.New(message))
 		}),
 		handler.Bind(talks, func(ctx context.Context, t *handler.Task, n int) (string, error) {
 			for i := range n {
@@ -558,6 +560,7 @@ func TestEveryRoute(t *testing.T) {
 		page.Items[0].Failure.Message != "no ink" {
 		t.Errorf("%+v", page)
 	}
+	a.failureGroups(page.Items[0].ID)
 	fork := into[client.Forked](t, a.as("operator", "POST", failed+":fork",
 		`{"reason":"other ink","input":{"other":1}}`, 200))
 	shown := into[flowfabric.Snapshot](t, a.as("viewer", "GET", "/v1/executions/"+fork.ID.String(), "", 200))
@@ -715,6 +718,7 @@ func TestEveryRoute(t *testing.T) {
 		!w.Items[0].Alive || w.Items[0].Version != "1.4" || w.Items[0].Labels["zone"] != "a" {
 		t.Errorf("%+v", w)
 	}
+	a.as("viewer", "GET", "/v1/versions", "", 200)
 	a.as("viewer", "GET", "/v1/me", "", 200)
 	a.as("viewer", "GET", "/v1/overview", "", 200)
 	a.follow("/v1/overview/events", nil, func(sse) bool { return true })

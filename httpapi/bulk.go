@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/narrow"
 )
 
 // bulkTime is how long one request of a bulk action works, about.
@@ -62,8 +63,12 @@ func (c *call) bulk(b *bulkBody) (r admin.BulkResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	if f.ErrorText != "" && c.h.cfg.Redact != nil {
-		return r, invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
+	if shape := narrow.Of(c.ctx()).Shape; (f.ErrorText != "" || shape != "") && c.h.cfg.Redact != nil {
+		field := "error"
+		if shape != "" {
+			field = "shape"
+		}
+		return r, invalid(field, "messages of failures are redacted here, so a bulk action cannot choose by them")
 	}
 	action, err := b.action(c)
 	if err != nil {

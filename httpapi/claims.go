@@ -113,8 +113,8 @@ func (c *call) claimWork() error {
 		slices.ContainsFunc(out.Completed, func(x completedAnswer) bool { return x.Code != "" }) {
 		wait = 0
 	}
-	claims, err := c.await(s, held, &out, gateway.Request{Worker: s.id, Offer: s.offer, Max: most, Wait: wait,
-		TTL: s.lease})
+	claims, err := c.await(s, held, &out, gateway.Request{Worker: s.id, Version: s.info.Version, Offer: s.offer,
+		Max: most, Wait: wait, TTL: s.lease})
 	if err != nil && len(claims) == 0 {
 		return err
 	}

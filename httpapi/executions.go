@@ -17,6 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/failed"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/narrow"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -162,6 +165,17 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.PublicState(state))
 	}
+	more := narrow.Filter{Shape: q.text("shape"), Version: q.text("version")}
+	for name, want := range map[string]string{"version": "the version of an application",
+		"shape": "the shape or the key of a group; without a message it is " + failed.NoMessage} {
+		if said := q.list(name); len(said) > 0 && said[0] == "" {
+			q.wrong(name, "it is empty, want %s", want)
+		}
+	}
+	if len(more.Version) > limits.MaxName {
+		q.wrong("version", "it has %d bytes, want at most %d", len(more.Version), limits.MaxName)
+	}
+	c.narrow(more)
 	if text := q.text("flow"); text != "" {
 		id, err := flowfabric.ParseFlowID(text)
 		if err != nil {
@@ -181,6 +195,9 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	return f, err
 }
 
+// narrow adds conditions to the lists and bulk actions of this call.
+func (c *call) narrow(f narrow.Filter) { c.r = c.r.WithContext(narrow.With(c.ctx(), f)) }
+
 type executionPage admin.Page[admin.Listed]
 
 func (c *call) list() (out executionPage, err error) {
@@ -190,16 +207,19 @@ func (c *call) list() (out executionPage, err error) {
 	if err != nil {
 		return out, err
 	}
-	said := ""
+	said, shape := "", ""
 	if c.h.cfg.Redact != nil { // else the filter would tell what is not shown
 		said, f.ErrorText, f.WithReasons = strings.ToLower(f.ErrorText), "", true
+		shape = narrow.Of(c.ctx()).Shape
+		c.narrow(narrow.Filter{Version: narrow.Of(c.ctx()).Version})
 	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
 	out.Items, out.Cursor = make([]admin.Listed, 0, len(page.Items)), page.Cursor
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
 			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
-			if strings.Contains(strings.ToLower(x.Failure.Message), said) {
+			if strings.Contains(strings.ToLower(x.Failure.Message), said) &&
+				(shape == "" || failed.Matches(shape, x.Route.Kind, x.Failure)) {
 				out.Items = append(out.Items, x)
 			}
 		}

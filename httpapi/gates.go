@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
+	"github.com/flowfabric/flowfabric-go/internal/busy"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -273,11 +275,43 @@ func (c *call) detachGates() error {
 	return c.nothingToSay(err)
 }
 
+// gatedAnswer is what gates are attached to and hold back, and if asked for the gates that hold back most.
+type gatedAnswer struct {
+	admin.Gated
+	Busy []busy.Gate `json:"busy,omitempty" jsonschema:"with busy=true: the gates, services and limits of keys that hold work back, at most fifty, the one that holds back most in front"`
+}
+
 // gated is what gates are attached to, and what they hold back.
 func (c *call) gated() error {
+	q := c.query()
+	detailed := q.flag("busy")
+	if q.err != nil {
+		return q.err
+	}
 	info, err := c.h.admin.Gated(c.ctx())
 	if err != nil && info.Partitions == 0 {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, info)
+	out := gatedAnswer{Gated: info}
+	if detailed {
+		if out.Busy, err = c.busy(info.Closed); err != nil {
+			return err
+		}
+	}
+	return c.answerJSON(http.StatusOK, out)
+}
+
+// busy are the gates that keep queues closed, or that somebody waits for in line.
+func (c *call) busy(closed []admin.ClosedRoute) ([]busy.Gate, error) {
+	all, err := c.h.admin.Gates(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]busy.Closed, len(closed))
+	for i, x := range closed {
+		queues[i] = busy.Closed{Gate: x.Reason.Gate, Waiting: x.Waiting, Until: x.Until, Why: x.Reason.Text}
+	}
+	return busy.Gates(c.ctx(), queues, all, func(ctx context.Context, name string) (admission.GateRecord, error) {
+		return c.h.conn.Engine.ReadGate(ctx, name, 100, busy.First, 0)
+	})
 }

@@ -330,7 +330,7 @@ func (h *Handler) serve(w http.ResponseWriter, q *http.Request, r *route) {
 		return
 	}
 	handle := r.handle
-	if age := c.age(); age > 0 && r.shared {
+	if age := c.age(); age > 0 && r.shared || r.costly { // a new answer of a costly route is for the others, too
 		handle = func(c *call) error { return h.sharing.answer(c, age) }
 	}
 	if err := handle(c); err != nil {

@@ -138,7 +138,11 @@ func (a *api) gatesAndPartitions() {
 		`{"scope":{"namespace":"elsewhere"},"gates":["acme","llm"]}`, 204)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{}}`, 400)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{},"gates":["none"]}`, 404)
-	g := into[admin.Gated](t, a.as("viewer", "GET", "/v1/gated", "", 200))
+	a.as("viewer", "GET", "/v1/gated?busy=perhaps", "", 400)
+	g := into[gatedAnswer](t, a.as("viewer", "GET", "/v1/gated", "", 200))
+	if g.Busy != nil {
+		t.Errorf("%+v was not asked for", g.Busy)
+	}
 	if len(g.Attached) != 1 || g.Attached[0].Scope.Namespace != "elsewhere" ||
 		!slices.Equal(g.Attached[0].Names, []string{"acme", "llm"}) || g.Attached[0].By != "the-operator" {
 		t.Errorf("%+v", g)

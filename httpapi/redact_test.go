@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
+	"github.com/flowfabric/flowfabric-go/internal/failed"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -259,6 +262,18 @@ func TestRedact(t *testing.T) {
 		1 {
 		t.Errorf("a filter does not find what is shown: %+v", left)
 	}
+	group := into[apiv1.Failures](t, a.as("viewer", "GET", "/v1/failures", "", 200)).Items[0]
+	if !strings.Contains(group.Shape, "***") || strings.Contains(group.Shape, "sesame") {
+		t.Errorf("a group shows %q", group.Shape)
+	}
+	told := strings.Replace(group.Shape, strings.Repeat("*", len(sesame)), failed.Shape(sesame), 1)
+	for shape, want := range map[string]int{group.Key: 1, group.Shape: 1, told: 0} {
+		if left = into[executionPage](t, a.as("viewer", "GET", "/v1/executions?shape="+url.QueryEscape(shape), "",
+			200)); len(left.Items) != want {
+			t.Errorf("shape %s finds %+v", shape, left)
+		}
+	}
+	a.as("operator", "POST", "/v1/executions:bulk?shape=open", `{"action":"hold","dry_run":true}`, 400)
 	a.as("operator", "POST", "/v1/executions:bulk?error=open", `{"action":"hold","dry_run":true}`, 400)
 	a.as("operator", "POST", "/v1/executions:bulk?kind=none", `{"action":"hold","dry_run":true}`, 200)
 	token := into[streamTokenAnswer](t, a.as("viewer", "POST", paths[0]+"/stream-token", `{}`, 201)).AccessToken

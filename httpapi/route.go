@@ -24,6 +24,7 @@ type route struct {
 	body         reflect.Type // nil: none
 	answers      []answer
 	shared       bool    // an answer may be given to others who ask the same a moment later
+	costly       bool    // … and the longer it took the later
 	browser      browser // which tokens of browsers, for the execution of the path, will do, too
 	handle       func(*call) error
 }
@@ -179,6 +180,15 @@ func (r *route) putting() *route {
 // sharing lets answers be given to others.
 func (r *route) sharing() *route {
 	r.shared, r.headers = true, sharedHeader
+	return r
+}
+
+// sparing is sharing for answers that take long to make: one may be given for a hundred times as long as it took, at
+// most a minute.
+func (r *route) sparing() *route {
+	r.costly, r.shared = true, true
+	r.headers = []param{{name: "Cache-Control",
+		text: "max-age=<seconds>: an answer that somebody else got will do, at most a minute old", kind: "string"}}
 	return r
 }
 

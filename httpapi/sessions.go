@@ -154,6 +154,7 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 	if err := valid.Worker(&b.WorkerInfo); err != nil {
 		return none, misdeclared(err)
 	}
+	b.Capabilities = valid.Offered(b.Capabilities, b.Version)
 	for _, name := range b.Namespaces {
 		if !c.who.may(name) {
 			return none, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/namespaces",

@@ -16,6 +16,7 @@ const (
 	maxShared  = 5 * time.Second // how old an answer may be that is given to somebody else
 	mostShared = 256
 	sharedTime = 20 * time.Second // that one may take
+	maxCostly  = time.Minute      // how old an answer of a costly route may be
 )
 
 // sharing gives answers that were read from the store a moment ago to others who ask the same and say that this will
@@ -33,6 +34,7 @@ type sharedAnswer struct {
 	status int
 	body   bytes.Buffer
 	err    error
+	good   time.Duration // however young an answer somebody wants; more than 0 for costly routes
 }
 
 func (a *sharedAnswer) Header() http.Header         { return a.header }
@@ -47,8 +49,10 @@ func (s *sharing) answer(c *call, age time.Duration) error {
 	key := c.sharedKey()
 	s.mu.Lock()
 	a := s.answers[key]
-	if a == nil || time.Since(a.began) > age {
-		maps.DeleteFunc(s.answers, func(_ string, a *sharedAnswer) bool { return time.Since(a.began) > maxShared })
+	if a == nil || age == 0 || time.Since(a.began) > max(age, a.good) {
+		maps.DeleteFunc(s.answers, func(_ string, a *sharedAnswer) bool {
+			return time.Since(a.began) > max(maxShared, a.good)
+		})
 		if len(s.answers) >= mostShared {
 			s.mu.Unlock()
 			return c.route.handle(c)
@@ -92,6 +96,11 @@ func (s *sharing) read(c *call, key string, a *sharedAnswer) {
 	reading := *c
 	reading.w, reading.r = a, c.r.WithContext(ctx)
 	a.err = c.route.handle(&reading)
+	if c.route.costly { // so that those who look again and again take one part in a hundred of the time
+		s.mu.Lock()
+		a.good = min(sampleShare*time.Since(a.began), maxCostly)
+		s.mu.Unlock()
+	}
 }
 
 // sharedKey is the same for those who ask the same and may see the same.

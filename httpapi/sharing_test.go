@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 // An answer is given to others who ask the same, may see the same and say how old it may be; to nobody else.
@@ -150,5 +152,41 @@ func TestSharingIsBounded(t *testing.T) {
 	}
 	if err := h.sharing.answer(c, time.Minute); err != nil || len(h.sharing.answers) != 1 {
 		t.Errorf("%v: %d", err, len(h.sharing.answers))
+	}
+}
+
+// An answer that took long is given to those who take an older one for longer, until somebody asks for a new one.
+func TestCostlyAnswersAreSharedForLonger(t *testing.T) {
+	a := newAPI(t)
+	count := func(control string) (n int) {
+		t.Helper()
+		g := a.do(request{method: "GET", path: "/v1/failures", role: "viewer",
+			header: http.Header{"Cache-Control": {control}}})
+		for _, x := range into[apiv1.Failures](t, g).Items {
+			n += x.Count
+		}
+		return n
+	}
+	aged := func(good time.Duration) {
+		a.h.sharing.mu.Lock()
+		defer a.h.sharing.mu.Unlock()
+		for _, x := range a.h.sharing.answers {
+			if x.good == 0 || x.good > maxCostly {
+				t.Errorf("good for %s", x.good)
+			}
+			x.began, x.good = x.began.Add(-30*time.Second), good
+		}
+	}
+	for _, x := range []struct {
+		control string
+		good    time.Duration // of the answer that is there, which is half a minute old
+		want    int
+	}{{"max-age=5", time.Minute, 1}, {"max-age=5", time.Minute, 1}, {"max-age=5", time.Second, 3}, {"", time.Minute, 4},
+		{"max-age=5", time.Minute, 4}} {
+		a.until(a.submit(`{"kind":"fails"}`), "failed")
+		aged(x.good)
+		if n := count(x.control); n != x.want {
+			t.Errorf("%+v: %d", x, n)
+		}
 	}
 }

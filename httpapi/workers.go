@@ -19,13 +19,15 @@ func (c *call) workers() (workerList, error) {
 		return workerList{}, q.err
 	}
 	list, err := c.h.admin.Workers(c.ctx())
-	if len(c.who.Namespaces) > 0 {
-		list = slices.DeleteFunc(list, func(w flowfabric.Worker) bool {
-			return !slices.Contains(w.Namespaces, "*") && !slices.ContainsFunc(w.Namespaces, c.who.may)
-		})
-	}
+	list = slices.DeleteFunc(list, func(w flowfabric.Worker) bool { return !c.serves(w) })
 	out, err := cut(page, list, err, func(w flowfabric.Worker) string { return w.Instance })
 	return workerList(out), err
+}
+
+// serves tells whether a worker serves a namespace that the reader may see.
+func (c *call) serves(w flowfabric.Worker) bool {
+	return len(c.who.Namespaces) == 0 || slices.Contains(w.Namespaces, "*") ||
+		slices.ContainsFunc(w.Namespaces, c.who.may)
 }
 
 // schemas are what workers say of the kinds of a namespace.

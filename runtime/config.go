@@ -84,7 +84,8 @@ type Config struct {
 	Instance string
 
 	// AppVersion is the version of the application, and Labels are whatever else should be seen of this worker in
-	// admin.Workers: up to 64 bytes, and up to 64 labels with values of up to 256 bytes. Default none.
+	// admin.Workers: up to 64 bytes, and up to 64 labels with values of up to 256 bytes. Default none. The worker also
+	// has the capability "version:" and AppVersion, which executions may require.
 	AppVersion string
 	Labels     map[string]string
 

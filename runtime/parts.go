@@ -65,7 +65,7 @@ func newSettings(cfg Config, a ambient) (settings, error) {
 		cfg.Propagator = a.Propagator
 	}
 	cfg = cfg.withDefaults()
-	cfg.Capabilities, _ = valid.Capabilities(cfg.Capabilities) // just validated
+	cfg.Capabilities = valid.Offered(cfg.Capabilities, cfg.AppVersion)
 	return settings{cfg}, nil
 }
 

@@ -96,7 +96,8 @@ func (r *run) newSession() *session.Session {
 		Logger:  r.log,
 		Context: r.ctx, Listener: listener, OnClaim: r.claims.claimed,
 		Admit: admit.Config{OnAsked: r.metrics.asked, OnRefused: r.metrics.refused},
-		Keeper: keeper.Config{TTL: r.cfg.LeaseTTL, OnTickOverdue: r.tickOverdue, OnRenew: r.renewed,
+		Keeper: keeper.Config{TTL: r.cfg.LeaseTTL, Version: r.cfg.AppVersion, OnTickOverdue: r.tickOverdue,
+			OnRenew: r.renewed,
 			OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost},
 	})
 }

@@ -22,6 +22,7 @@ no longer applies, are skipped. Executions that were created after the start are
 run prints a cursor; --cursor goes on from there. Repeating the whole run is safe too.`,
 		Example: `  flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --dry-run
   flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --yes --by anna
+  flowfabric bulk replay --shape 5d2f0a9c17be4e83 --yes --by anna       # a group of flowfabric failures
   flowfabric bulk run-now --kind ship --yes
   flowfabric bulk priority 9000 --tag team.region=eu --yes`,
 	}

@@ -57,10 +57,20 @@ executions in line.
 Then it lists which gates are attached to which scopes, the work that waits, and the reports that gates
 have not received yet. Waiting work is shown by lane, kind and reason: how many executions wait in how many
 partitions, and when the first of those partitions checks again ("due": at any moment). --json shows each
-partition.`,
-		example: "  flowfabric gate ls",
+partition.
+
+--busy shows only the gates, services and limits of keys that hold work back, the one that holds back most in front.
+WAITING counts executions. Below the table are the executions that hold each of them, the first in line with what
+they wait for, and those that spent most in this period.`,
+		example: "  flowfabric gate ls\n  flowfabric gate ls --busy",
 		route:   "GET /v1/gates",
-		run:     listGates,
+		flags:   []member{yes("", "busy", "only what holds work back, with holders, line and spenders")},
+		run: func(ctx context.Context, q *request) error {
+			if q.said("busy") {
+				return busyGates(ctx, q)
+			}
+			return listGates(ctx, q)
+		},
 	},
 	{
 		use: "show NAME", short: "Show one gate: limits, usage, users, holders, and the work that it holds back",

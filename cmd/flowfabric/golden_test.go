@@ -110,12 +110,17 @@ func init() {
 		"ls --error disk --since soon",
 		"ls --error 'disk full' --since 1h --until 30m",
 		"ls --since 1h --until 2h")
+	sessions["failures"] = lines("failures", "failures --json", "failures --category permanent",
+		"failures --since soon", "failures --namespace other --json", "failures extra", "ls --shape 'disk full'",
+		"ls --shape other", "ls --shape ''", "bulk replay --shape 'disk full' --dry-run")
 	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json",
 		"lane pause batch --by anna", "lane drain default --by anna --json", "lane --all-namespaces",
 		"submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
 		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms",
 		"lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna",
 		"queues --namespace other")
+	sessions["busy"] = lines("gate ls --busy", "gates --busy --json", "versions", "versions --json",
+		"ls --version 12", "ls --version ''")
 	sessions["gate"] = lines("gate",
 		"gate create acme --limit tokens=1000000 --soft tokens=800000 --limit cost.cents=500 --reset 24h --on-hard fail --refund failed,cancelled --by anna",
 		"gate create acme --limit tokens=5", "gate ensure acme --limit tokens=5",

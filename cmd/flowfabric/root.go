@@ -63,8 +63,8 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, showVerb, tailVerb}, executionVerbs,
-			answerVerbs)),
+		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, failuresVerb, showVerb, tailVerb},
+			executionVerbs, answerVerbs)),
 			bulkCommand(a))},
 		{groupOperate, []*cobra.Command{
 			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs
@@ -76,7 +76,7 @@ a flow are executions, for which show, why, history and tail work as for any oth
 				"", laneVerbs),
 			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
 			a.group("index", "Show and say by what executions can be found", "", indexVerbs),
-			schemaVerb.command(a), typesCommand(a),
+			versionsVerb.command(a), schemaVerb.command(a), typesCommand(a),
 			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),
 			a.group("gate", "Create, change, show, attach and remove gates, and correct their usage",

@@ -4,6 +4,7 @@ package apiv1
 
 import (
 	"encoding/json"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -81,4 +82,45 @@ type KindSchemas struct {
 type Schemas struct {
 	Namespace string                 `json:"namespace"`
 	Kinds     map[string]KindSchemas `json:"kinds" jsonschema:"by kind, those of which workers say something"`
+}
+
+// Failures are groups of executions that failed for what looks like one reason.
+type Failures struct {
+	Items []FailureGroup `json:"items" jsonschema:"the largest group first"`
+	More  bool           `json:"more,omitempty" jsonschema:"there are older failures, which are in no count: 10,000 were looked at"`
+	From  time.Time      `json:"from,omitzero" jsonschema:"when the oldest failure ended that is counted"`
+}
+
+// FailureGroup is one of them.
+type FailureGroup struct {
+	Key      string                   `json:"key" jsonschema:"names the group where a filter wants a shape: it takes exactly this kind, category and shape"`
+	Kind     string                   `json:"kind"`
+	Category flowfabric.Category      `json:"category"`
+	Shape    string                   `json:"shape" jsonschema:"the message with placeholders for what differs: <n>, <id>, <text>, <path>, <time>; at most 200 characters"`
+	Count    int                      `json:"count"`
+	FirstAt  time.Time                `json:"first_at" jsonschema:"when the first of them ended"`
+	LastAt   time.Time                `json:"last_at" jsonschema:"when the last of them ended"`
+	Examples []flowfabric.ExecutionID `json:"examples" jsonschema:"up to three, the newest first"`
+}
+
+// Versions are the versions of applications that have workers or work.
+type Versions struct {
+	Items []Version                `json:"items" jsonschema:"the version whose workers came last in front"`
+	More  []flowfabric.PublicState `json:"more,omitempty" jsonschema:"states of which only 10,000 executions were looked at, so that counts may be too low"`
+	// Missing says which partitions did not answer.
+	Missing string `json:"missing,omitempty" jsonschema:"which partitions did not answer, so that what they have is not counted"`
+}
+
+// Version is one of them.
+type Version struct {
+	Version   string    `json:"version" jsonschema:"as workers say it; empty: those that say none, or a version that was forgotten"`
+	Workers   int       `json:"workers" jsonschema:"live ones"`
+	Kinds     []string  `json:"kinds,omitempty" jsonschema:"kinds that these claim"`
+	Since     time.Time `json:"since,omitzero" jsonschema:"when the first of these registered"`
+	SeenAt    time.Time `json:"seen_at,omitzero" jsonschema:"when a worker of it was last heard of"`
+	Active    int       `json:"active" jsonschema:"executions that its workers hold"`
+	Suspended int       `json:"suspended" jsonschema:"suspended executions that it claimed last, like the counts that follow"`
+	Delayed   int       `json:"delayed"`
+	Waiting   int       `json:"waiting" jsonschema:"waiting or held ones: they go on, on a worker of any version unless they require one"`
+	OldestAt  time.Time `json:"oldest_claimed_at,omitzero" jsonschema:"when it claimed the first of those that are suspended, delayed or waiting"`
 }

@@ -435,7 +435,7 @@ func (w *env) stage() staged {
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
-	w.must("ff_register_worker", proto, "w8", "t8", "30000", "0", "0", "{}")
+	w.must("ff_register_worker", proto, "w8", "t8", "30000", "0", "0", "{}", "")
 	w.tick()
 	calls := append(fencedCalls(f),
 		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
@@ -462,11 +462,11 @@ func (w *env) stage() staged {
 		call{"ff_set_index", []string{proto, "1", "0", "", "2", "a.b", "c.d"}},
 		call{"ff_index_executions", []string{proto, "1", ids.UUID(id).String()}},
 		call{"ff_describe_partition", []string{proto}},
-		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
+		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}", "1.4"}},
 		call{"ff_put_schemas", []string{proto, "default", "1", "a kind", "{}"}},
 		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
 		call{"ff_mark_dead", []string{proto, "worker", "w8"}},
-		call{"ff_list_workers", []string{proto, "", "10"}},
+		call{"ff_list_workers", []string{proto, "", "10"}}, call{"ff_list_versions", []string{proto}},
 		call{"ff_list_sessions", []string{proto, "", "10"}},
 		call{"ff_put_schedule", wirePut("another", "0", "", w.now()+1000, "definition", "in")},
 		call{"ff_fire_schedule", wireFire(w, recurring, "1")},

@@ -174,7 +174,7 @@ var registryScenarios = []scenario{
 		damaged: "sessions leave the index between two pages", run: func(w *env) {
 			const many = 230
 			for i := range many {
-				w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}")
+				w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}", "")
 				s := fmt.Sprintf("w%03d~1", i)
 				w.set("HSET", w.k.Session(s), "exp", strconv.FormatInt(w.now()+30000, 10), "cl", "0", "ttl", "30000")
 				// most at the same time
@@ -198,7 +198,7 @@ var registryScenarios = []scenario{
 				if page == 1 { // the one that the cursor names, and one that comes later
 					_, last, _ := strings.Cut(after, " ")
 					for _, name := range []string{last, "w229"} {
-						w.must("ff_register_worker", proto, name, "t", "40000", "0", "0", "{}")
+						w.must("ff_register_worker", proto, name, "t", "40000", "0", "0", "{}", "")
 					}
 				}
 				if page > 10 {
@@ -226,7 +226,7 @@ var registryScenarios = []scenario{
 	{name: "a page of large worker rows stays small, and a row that is too large is shortened", run: func(w *env) {
 		large := `{"pool":"` + strings.Repeat("x", engine.MaxWorkerInfo-len(`{"pool":""}`)) + `"}`
 		for i := range 9 {
-			w.must("ff_register_worker", proto, fmt.Sprintf("w%d", i), "t", "30000", "0", "0", large)
+			w.must("ff_register_worker", proto, fmt.Sprintf("w%d", i), "t", "30000", "0", "0", large, "")
 		}
 		bytes := 0
 		for _, slot := range w.must("ff_list_workers", proto, "", "100").slots {
@@ -236,7 +236,7 @@ var registryScenarios = []scenario{
 			w.Fatalf("a page of %d bytes", bytes)
 		}
 		same(w, "workers", len(w.workers()), 9)
-		same(w, "one byte more", w.fcall("ff_register_worker", proto, "x", "t", "30000", "0", "0", large+" ").code,
+		same(w, "one byte more", w.fcall("ff_register_worker", proto, "x", "t", "30000", "0", "0", large+" ", "").code,
 			"invalid_input")
 		name := w.homed("very")
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl,
@@ -249,6 +249,46 @@ var registryScenarios = []scenario{
 		if n := len(row.Kinds); n < 500 || n > 2000 {
 			w.Fatalf("%d of 10,000 kinds are left", n)
 		}
+	}},
+	{name: "the newest versions of applications are known when the rows of their workers are gone", run: func(w *env) {
+		known := func() map[string]time.Time {
+			w.Helper()
+			p := w.e.Versions(w.ctx)[w.p]
+			w.no(p.Err)
+			return p.Reply
+		}
+		same(w, "versions", len(known()), 0)
+		name := w.homed("of")
+		leave := func() {
+			w.Helper()
+			_, err := w.e.LeaveWorker(w.ctx, name, "t")
+			w.no(err)
+		}
+		say := func(version string) {
+			w.Helper()
+			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl,
+				Info: flowfabric.WorkerInfo{Version: version}})
+			w.no(err)
+		}
+		say("")
+		same(w, "none is said", len(known()), 0)
+		say("12")
+		first := known()["12"]
+		w.advance(time.Second)
+		say("12")
+		same(w, "seen later", known()["12"].Sub(first), time.Second)
+		leave()
+		same(w, "after it left", len(known()), 1)
+		for i := range 300 {
+			w.advance(time.Millisecond)
+			say("v" + strconv.Itoa(i))
+			leave()
+		}
+		got := known()
+		_, oldest := got["12"]
+		_, newest := got["v299"]
+		w.all("the newest 256", eq(len(got), 256), eq(oldest, false), eq(newest, true))
+		w.check()
 	}},
 	{name: "what a list of workers or sessions goes on from must be of its form", run: func(w *env) {
 		for _, after := range []string{"x", "1", "1 ", " w", "-1 w", "1.5 w", "99999999999999999999 w"} {

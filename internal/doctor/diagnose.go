@@ -200,7 +200,7 @@ var types = map[string][]string{
 		"makers"},
 	"set": {"ready", "gready", "digests"}, "stream": {"feed", "outbox", "trail"},
 	"zset": {"delayed", "alarms", "parked", "done", "pending", "sessions", "routelog", "workers", "schedules",
-		"scnames", "blocked", "flows", "flowdue", "backlog", "paused", "closed", "unsuccessful", "dsdue"},
+		"scnames", "blocked", "flows", "flowdue", "backlog", "paused", "closed", "unsuccessful", "dsdue", "versions"},
 }
 
 // readTypes finds keys that cannot be used because they are of another type.

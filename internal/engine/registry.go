@@ -107,7 +107,8 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 		return Registered{}, fmt.Errorf("ff_register_worker: %w", err)
 	}
 	r, _, err := ask[wire.RegisterWorkerReply](ctx, e, e.registryOf(q.Instance), wire.RegisterWorker{
-		Instance: q.Instance, Token: q.Token, TTL: q.TTL, Inflight: q.InFlight, Stuck: q.Stuck, Info: info})
+		Instance: q.Instance, Token: q.Token, TTL: q.TTL, Inflight: q.InFlight, Stuck: q.Stuck, Info: info,
+		Version: q.Info.Version})
 	if err != nil {
 		return Registered{}, err
 	}
@@ -167,6 +168,19 @@ func (e *Engine) Workers(ctx context.Context) []InPartition[[]flowfabric.Worker]
 			q.After = r.Next
 		}
 		return once(rows, func(w flowfabric.Worker) string { return w.Instance }), false, err
+	})
+}
+
+// Versions lists versions of applications whose workers registered in a partition, up to 256 of each, and when such a
+// worker was last heard of (lua/operate/ff_list_versions.lua).
+func (e *Engine) Versions(ctx context.Context) []InPartition[map[string]time.Time] {
+	return inEach(e, func(partition uint16) (map[string]time.Time, bool, error) {
+		r, _, err := ask[wire.ListVersionsReply](ctx, e, partition, wire.ListVersions{})
+		seen := make(map[string]time.Time, len(r.Versions))
+		for _, v := range r.Versions {
+			seen[v.Version] = v.Seen
+		}
+		return seen, false, err
 	})
 }
 

@@ -203,6 +203,7 @@ var callers = []caller{
 		_, err := e.RegisterWorker(ctx, Registration{Instance: "w", Token: "t", TTL: time.Second})
 		return err
 	}},
+	{"ff_list_versions", func(ctx context.Context, e *Engine) error { return e.Versions(ctx)[3].Err }},
 	{"ff_list_workers", func(ctx context.Context, e *Engine) error { return e.Workers(ctx)[3].Err }},
 	{"ff_list_sessions",
 		func(ctx context.Context, e *Engine) error { _, err := e.PartitionSessions(ctx, 3); return err }},
@@ -309,6 +310,7 @@ var good = map[string][]string{
 		"up", "A1",
 		"1700000000000", "gate q cap", "2", "1700000000000", "anna", "why"},
 	"ff_register_worker": {"OK", "renewed", "1700000030000", "4"},
+	"ff_list_versions":   {"OK", "1", "1.4", "1700000000000"},
 	"ff_list_workers": {"OK", "1700000000000", "", "1", "w", "1700000030000", "1700000000000", "1690000000000", "3",
 		"2", "1", "why",
 		`{"kinds":["k"]}`},

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -338,14 +339,5 @@ func EditName(step string) string { return "edit " + step }
 // left: call again at once. Idle: there is nothing to wait for, and the owner is rung when that changes.
 type TickReply = wire.TickReply
 
-// NewSessionID mints a session id for an instance: "<instance>~<12 hex>".
-func NewSessionID(instance string) string {
-	id := uuid.New()
-	const hex = "0123456789abcdef"
-	b := make([]byte, 0, len(instance)+13)
-	b = append(append(b, instance...), '~')
-	for _, c := range id[10:] {
-		b = append(b, hex[c>>4], hex[c&15])
-	}
-	return string(b)
-}
+// NewSessionID mints a session id for an instance: "<instance>~<12 hex>". See [ids.Session] for one of a version.
+func NewSessionID(instance string) string { return ids.Session(instance, "") }

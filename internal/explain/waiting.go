@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // waits explains an execution that could be claimed now.
@@ -135,6 +136,12 @@ func crewed(f engine.Facts, workers crew, work string) account {
 			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
 	}
 	one := closest(unable, f.Route)
+	if version, others := pinned(engine.Lacks(one.WorkerInfo, f.Route)); version != "" && len(others) == 0 {
+		return account{reason: WhyWaitingNoCapability,
+			why: fmt.Sprintf("It waits for version %s of the application, which no live worker has: %s %s, %s; %s.",
+				quote(version), plural(len(unable), "live worker"), take(len(unable), work), versionsOf(unable), place),
+			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
+	}
 	return account{
 		reason: WhyWaitingNoCapability,
 		why: fmt.Sprintf(
@@ -159,11 +166,43 @@ func areIdle(n int) string {
 	return fmt.Sprintf("no live worker is listed that can run it, but %d idle workers are", n)
 }
 
-func needing(r engine.Route) string {
-	if len(r.Capabilities) == 0 {
-		return ""
+// needing says what else a worker must have.
+func needing(r engine.Route) (text string) {
+	version, others := pinned(r.Capabilities)
+	if version != "" {
+		text = " and is of version " + quote(version)
 	}
-	return " and has the capabilities " + quoted(r.Capabilities)
+	if len(others) > 0 {
+		text += " and has the capabilities " + quoted(others)
+	}
+	return text
+}
+
+// pinned splits capabilities into the version that one of them asks for, and the others.
+func pinned(capabilities []string) (version string, others []string) {
+	for _, token := range capabilities {
+		if v, is := strings.CutPrefix(token, valid.VersionCapability); is && version == "" {
+			version = v
+		} else {
+			others = append(others, token)
+		}
+	}
+	return version, others
+}
+
+// versionsOf says of which versions workers are.
+func versionsOf(workers []flowfabric.Worker) string {
+	var all []string
+	for _, w := range workers {
+		if w.Version != "" {
+			all = append(all, w.Version)
+		}
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) == 0 {
+		return "without a version"
+	}
+	return "of version " + quoted(all)
 }
 
 // cameToWait says what happened before.

@@ -132,12 +132,13 @@ func (g *Gateway) Close() {
 
 // Request asks for work.
 type Request struct {
-	Worker string      // 1..MaxWorker bytes, without "~" and spaces: whose sessions these are
-	Offer  offer.Offer // what it can serve
-	Max    int         // 0..MaxClaim; with 0 it waits for Watch alone
-	Wait   time.Duration
-	Watch  *Watch        // ends the wait when it is told of something; nil: nothing does
-	TTL    time.Duration // of the leases
+	Worker  string      // 1..MaxWorker bytes, without "~" and spaces: whose sessions these are
+	Version string      // of its application; "" is none
+	Offer   offer.Offer // what it can serve
+	Max     int         // 0..MaxClaim; with 0 it waits for Watch alone
+	Wait    time.Duration
+	Watch   *Watch        // ends the wait when it is told of something; nil: nothing does
+	TTL     time.Duration // of the leases
 }
 
 // Claim is an execution that was claimed, with what the handler needs, and its route. Its session is its own.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/source"
 )
@@ -121,20 +122,20 @@ func (p *pool) some(x *source.Partition, q Request, k int) []answered {
 	out := make([]answered, k)
 	req := x.Request(1, true)
 	if k == 1 {
-		out[0].reply, out[0].err = p.next1(req, p.session(q.Worker), q.TTL)
+		out[0].reply, out[0].err = p.next1(req, p.session(q), q.TTL)
 		return out
 	}
 	var each conc.WaitGroup
 	for i := range out {
 		req := req
 		req.Rotation += uint64(i) // lanes take turns as if they came one after the other
-		each.Go(func() { out[i].reply, out[i].err = p.next1(req, p.session(q.Worker), q.TTL) })
+		each.Go(func() { out[i].reply, out[i].err = p.next1(req, p.session(q), q.TTL) })
 	}
 	each.Wait()
 	return out
 }
 
-func (p *pool) session(worker string) string { return p.g.name + "~" + worker + "~" + randomHex() }
+func (p *pool) session(q Request) string { return ids.Session(p.g.name+"~"+q.Worker, q.Version) }
 
 // next1 makes one claim of one execution, again if it is not known what became of it: the number is the same, so the
 // answer is, too.

@@ -5,7 +5,9 @@ package ids
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -132,6 +134,33 @@ func Worker(session string) string {
 		return second
 	}
 	return first
+}
+
+// Session makes the id of a session: "<owner>~<12 characters>". The owner is a worker instance, or what listens for
+// one and the instance. With a version of an application, the last four characters are its [VersionMark].
+func Session(owner, version string) string {
+	random := uuid.New()
+	if version == "" {
+		return owner + "~" + hex.EncodeToString(random[10:])
+	}
+	return owner + "~" + base64.RawURLEncoding.EncodeToString(random[10:]) + VersionMark(version)
+}
+
+// VersionMark stands for a version of an application in the ids of its sessions: 24 bits of its digest. So whatever
+// keeps the session keeps the version, in no more bytes.
+func VersionMark(version string) string {
+	sum := sha256.Sum256([]byte(version))
+	return base64.RawURLEncoding.EncodeToString(sum[:3])
+}
+
+// SessionMark is where the mark of the version is in a session; "" of what is no session. Without a version it stands
+// for none.
+func SessionMark(session string) string {
+	at := strings.LastIndexByte(session, '~')
+	if at < 0 || len(session)-at-1 != 12 {
+		return ""
+	}
+	return session[len(session)-4:]
 }
 
 // ParseUUID reads a canonical lower-case UUID (36 bytes) and nothing else.

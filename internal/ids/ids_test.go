@@ -76,3 +76,29 @@ func TestWorker(t *testing.T) {
 		}
 	}
 }
+
+func TestSessionsHaveTheMarkOfAVersion(t *testing.T) {
+	seen := map[string]bool{}
+	for _, owner := range []string{"web-17", "gw0123456789~a-worker"} {
+		for _, version := range []string{"", "12", "v1.4.0-rc.1 of main"} {
+			for range 100 {
+				session := ids.Session(owner, version)
+				if seen[session] || len(session) != len(owner)+13 || session[:len(owner)+1] != owner+"~" {
+					t.Fatalf("%q", session)
+				}
+				seen[session] = true
+				if is := ids.SessionMark(session) == ids.VersionMark(version); version != "" && !is {
+					t.Fatalf("%q has not the mark %q", session, ids.VersionMark(version))
+				}
+			}
+		}
+	}
+	if ids.VersionMark("12") == ids.VersionMark("13") {
+		t.Error("two versions have one mark")
+	}
+	for _, other := range []string{"", "abcd", "a~abcd", "a~0123456789abc"} {
+		if got := ids.SessionMark(other); got != "" {
+			t.Errorf("%q has the mark %q", other, got)
+		}
+	}
+}

@@ -54,6 +54,7 @@ var areas = map[string]string{
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream", ":fk:": "hash",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash", ":sm:": "hash",
 	":cr:": "zset", ":ct:": "zset", ":cv:": "set",
+	":versions":  "zset",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash",
 	":outbox": "stream", ":paused": "zset", ":shares": "hash", ":weights": "hash", ":makers": "hash",

@@ -37,6 +37,8 @@ type Config struct {
 	Claim func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
 	// Instance is the worker instance that sessions are minted for: 1..48 bytes, unique at any moment.
 	Instance string
+	// Version is that of the application: the ids of sessions have its mark. Default none.
+	Version string
 	// TTL is the lease time of every session: 1 s .. 1 h. Default 30 s.
 	TTL time.Duration
 	// Logger receives lost sessions, failing renewals and orphans. Default slog.Default().

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
@@ -143,7 +144,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 		k.lose(s, lostTrust)
 	}
 	if p.current == nil {
-		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id}
+		p.current = &session{keeper: k, id: ids.Session(k.cfg.Instance, k.cfg.Version), partition: p.id}
 		k.sessions[p.current] = struct{}{}
 	}
 	s := p.current

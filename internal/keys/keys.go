@@ -44,6 +44,7 @@ func (p Partition) RouteUse() string     { return string(p) + ":routeuse" } // h
 // hash: namespace and lane → operator's word
 func (p Partition) Lanes() string         { return string(p) + ":lanes" }
 func (p Partition) Workers() string       { return string(p) + ":workers" }   // zset: worker instance by expiry
+func (p Partition) Versions() string      { return string(p) + ":versions" }  // zset: version by when a worker had it
 func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
 func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }   // zset: every schedule
 func (p Partition) Feed() string          { return string(p) + ":feed" }      // stream: what happened

@@ -30,7 +30,8 @@ var (
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
-		"ins", "refused", "refusals", "bad", "dsdue", "sm", "cv"}
+		"ins", "refused", "refusals", "bad", "dsdue", "sm", "cv",
+		"versions"}
 )
 
 // part is the audit of one partition.

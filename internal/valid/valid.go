@@ -118,6 +118,20 @@ func Capabilities(tokens []string) ([]string, error) {
 	return out, nil
 }
 
+// VersionCapability is the capability that a worker of a version of an application has: work that requires it runs on
+// workers of that version only.
+const VersionCapability = "version:"
+
+// Offered is what a worker offers: its capabilities, in order, and that of its version. A version that is no
+// capability, because it has a space or a comma, gives none.
+func Offered(capabilities []string, version string) []string {
+	own := []string{VersionCapability + version}
+	if _, err := Capabilities(own); err != nil || version == "" {
+		own = nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(capabilities, own))))
+}
+
 // Tags checks tags at create: at most 64; keys like "team.region" (lower-case words joined by dots, at
 // least two, ≤ 64 bytes); values ≤ 256 bytes. The error wraps [flowfabric.ErrInvalidInput] and names the key.
 func Tags(tags map[string]string) error {

@@ -345,6 +345,17 @@ func (x *ListSessionsSession) Read(r *Reader) {
 	x.Held = r.Int()
 }
 
+// ListVersionsVersion is one of Versions of ListVersions.
+type ListVersionsVersion struct {
+	Version string
+	Seen    time.Time
+}
+
+func (x *ListVersionsVersion) Read(r *Reader) {
+	x.Version = r.Text()
+	x.Seen = r.Instant()
+}
+
 // ListWorkersWorker is one of Workers of ListWorkers.
 type ListWorkersWorker struct {
 	Instance   string
@@ -981,6 +992,29 @@ func (x *ListSessionsReply) Read(r *Reader) {
 	x.Sessions = make([]ListSessionsSession, r.Count(5))
 	for i := range x.Sessions {
 		x.Sessions[i].Read(r)
+	}
+}
+
+// ListVersions is a call of ff_list_versions, versions of applications whose workers registered in a partition, the
+// newest 256 of them, and when such a worker was last heard of.
+type ListVersions struct {
+}
+
+func (ListVersions) Function() string { return "ff_list_versions" }
+
+func (a ListVersions) Append(to []string) []string {
+	return to
+}
+
+// ListVersionsReply is the answer to [ListVersions].
+type ListVersionsReply struct {
+	Versions []ListVersionsVersion
+}
+
+func (x *ListVersionsReply) Read(r *Reader) {
+	x.Versions = make([]ListVersionsVersion, r.Count(2))
+	for i := range x.Versions {
+		x.Versions[i].Read(r)
 	}
 }
 

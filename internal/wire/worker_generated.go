@@ -165,7 +165,9 @@ func (x *PutSchemasReply) Read(r *Reader) {
 // made again before the ttl is over it says that it still is. token is the process: while the row of another lives,
 // the name is taken. A row that ran out, was left or was given up is anybody's. Leases do not depend on it.
 // revision is this library's, so that a process which has a newer one notices. inflight are its handlers at work,
-// stuck those of them that ignore the end of their context.
+// stuck those of them that ignore the end of their context. version is that of its application, "" for none: the
+// newest 256 of a partition are remembered, so that what a worker claimed can be told from its session when its row
+// is gone.
 type RegisterWorker struct {
 	Instance string        // 1..48 bytes
 	Token    string        // 1..64 bytes
@@ -173,12 +175,13 @@ type RegisterWorker struct {
 	Inflight int           // 0..1000000
 	Stuck    int           // 0..1000000
 	Info     string        // 1..131072 bytes
+	Version  string        // 0..64 bytes
 }
 
 func (RegisterWorker) Function() string { return "ff_register_worker" }
 
 func (a RegisterWorker) Append(to []string) []string {
-	to = append(to, a.Instance, a.Token, millis(a.TTL), number(a.Inflight), number(a.Stuck), a.Info)
+	to = append(to, a.Instance, a.Token, millis(a.TTL), number(a.Inflight), number(a.Stuck), a.Info, a.Version)
 	return to
 }
 

@@ -391,6 +391,11 @@ function decode.ff_list_sessions(argv)
   return q
 end
 
+function decode.ff_list_versions(argv)
+  local q = {}
+  return q
+end
+
 function decode.ff_list_workers(argv)
   local q = {
     after = argv[2],

@@ -78,6 +78,7 @@ function decode.ff_register_worker(argv)
     inflight = args.int(argv[5], 0, 1000000),
     stuck = args.int(argv[6], 0, 1000000),
     info = argv[7],
+    version = argv[8],
   }
   if not args.name(q.instance, 48) then
     return nil, reply.err('invalid_input', 'instance: 1..48 bytes of printable ASCII without braces')
@@ -96,6 +97,9 @@ function decode.ff_register_worker(argv)
   end
   if not q.info or #q.info > 131072 or #q.info < 1 then
     return nil, reply.err('invalid_input', 'info: 1..131072 bytes')
+  end
+  if not q.version or #q.version > 64 then
+    return nil, reply.err('invalid_input', 'version: at most 64 bytes')
   end
   return q
 end

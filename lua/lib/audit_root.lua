@@ -10,7 +10,7 @@ local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 
   'kids', 'makers' },
   set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox', 'trail' },
   zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames',
-    'blocked', 'flows', 'flowdue', 'backlog', 'paused', 'closed', 'unsuccessful', 'dsdue' } }
+    'blocked', 'flows', 'flowdue', 'backlog', 'paused', 'closed', 'unsuccessful', 'dsdue', 'versions' } }
 
 function audit_root.looks.types(ctx)
   for want, names in pairs(types) do

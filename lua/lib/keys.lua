@@ -21,6 +21,7 @@ function keys.parked(r) return r .. ':parked' end       -- zset: suspended execu
 function keys.route_use(r) return r .. ':routeuse' end
 function keys.lanes(r) return r .. ':lanes' end         -- hash: namespace and lane -> what an operator said
 function keys.workers(r) return r .. ':workers' end     -- zset: registered worker instance by expiry
+function keys.versions(r) return r .. ':versions' end   -- zset: version of an application by when a worker had it last
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
 function keys.schedule_names(r) return r .. ':scnames' end -- zset: every schedule, all of one score
 function keys.feed(r) return r .. ':feed' end           -- stream: what happened, while somebody wants to know

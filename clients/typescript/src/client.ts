@@ -27,6 +27,10 @@ export interface ListOptions {
   until?: m.Timestamp
   /** part of the error message */
   error?: string
+  /** of a group of failures: its key, or the shape of its message */
+  shape?: string
+  /** of the application, whose worker claimed last */
+  version?: string
   tag?: Record<string, string>
   flow?: string
   held_by?: string

@@ -283,6 +283,32 @@ export interface Counts {
   more?: boolean
 }
 
+export interface FailureGroup {
+  /** names the group where a filter wants a shape: it takes exactly this kind, category and shape */
+  key: string
+  kind: string
+  category: string
+  /** the message with placeholders for what differs: <n>, <id>, <text>, <path>, <time>; at most 200 characters */
+  shape: string
+  count: number
+  /** when the first of them ended */
+  first_at: Timestamp
+  /** when the last of them ended */
+  last_at: Timestamp
+  /** up to three, the newest first */
+  examples: string[]
+}
+
+/** What listFailures answers. */
+export interface Failures {
+  /** the largest group first */
+  items: FailureGroup[]
+  /** there are older failures, which are in no count: 10,000 were looked at */
+  more?: boolean
+  /** when the oldest failure ended that is counted */
+  from?: Timestamp
+}
+
 export interface ForkOf {
   id?: string
   /** it began with the steps recorded before this one; absent: with all */
@@ -2833,8 +2859,38 @@ export interface ClosedRoute {
   waiting: number
 }
 
+export interface BusyGate {
+  gate?: string
+  /** of a limit of a key */
+  limit_key?: string
+  /** what that limit is */
+  key_limit?: string
+  /** executions that it holds back: those of closed queues, and those in line for a service */
+  waiting: number
+  /** queues that it keeps closed: one for each partition, lane and kind */
+  queues: number
+  /** for people, as the queue says it that is tried first */
+  why?: string
+  /** when the first of these queues is tried again by itself */
+  next_at?: Timestamp
+  /** when a hard limit was reached last in this period, or when the service refused a call last */
+  since?: Timestamp
+  /** of a gate with amounts */
+  period_ends_at?: Timestamp
+  /** slots that are taken, or calls under way */
+  held: number
+  /** who has these slots, the first ten */
+  holders?: Hold[]
+  /** executions that wait in line: for amounts as far as they are read, or for a call of a service */
+  in_line: number
+  /** the first ten of the line, and what each waits for */
+  line?: Spender[]
+  /** the ten that used most in this period, of the last hundred that used something */
+  spenders?: Spender[]
+}
+
 /** What listGated answers. */
-export interface Gated {
+export interface GatedAnswer {
   attached: AttachedGates[]
   /** work that is not handed out, what opens first in front; at most 1024 of each partition */
   closed: ClosedRoute[]
@@ -2844,6 +2900,11 @@ export interface Gated {
   partitions: number
   /** which partitions did not answer */
   missing?: string
+  /**
+   * with busy=true: the gates, services and limits of keys that hold work back, at most fifty, the one that holds back
+   * most in front
+   */
+  busy?: BusyGate[]
 }
 
 /** What attachGates takes, what detachGates takes. */
@@ -3246,6 +3307,38 @@ export interface WorkerList {
   /** absent after the last page */
   next_cursor?: string
   /** which partitions did not answer, so that what they have is not in the list */
+  missing?: string
+}
+
+export interface Version {
+  /** as workers say it; empty: those that say none, or a version that was forgotten */
+  version: string
+  /** live ones */
+  workers: number
+  /** kinds that these claim */
+  kinds?: string[]
+  /** when the first of these registered */
+  since?: Timestamp
+  /** when a worker of it was last heard of */
+  seen_at?: Timestamp
+  /** executions that its workers hold */
+  active: number
+  /** suspended executions that it claimed last, like the counts that follow */
+  suspended: number
+  delayed: number
+  /** waiting or held ones: they go on, on a worker of any version unless they require one */
+  waiting: number
+  /** when it claimed the first of those that are suspended, delayed or waiting */
+  oldest_claimed_at?: Timestamp
+}
+
+/** What listVersions answers. */
+export interface Versions {
+  /** the version whose workers came last in front */
+  items: Version[]
+  /** states of which only 10,000 executions were looked at, so that counts may be too low */
+  more?: PublicState[]
+  /** which partitions did not answer, so that what they have is not counted */
   missing?: string
 }
 

@@ -16,6 +16,8 @@ class ListOptions(TypedDict, total=False):
     since: str
     until: str
     error: str
+    shape: str
+    version: str
     tag: dict[str, str]
     flow: str
     held_by: str

@@ -305,6 +305,36 @@ class Counts(TypedDict):
     """the counts are those of the newest ones, about 10,000"""
 
 
+class FailureGroup(TypedDict):
+    key: str
+    """names the group where a filter wants a shape: it takes exactly this kind, category and shape"""
+    kind: str
+    category: str
+    shape: str
+    """the message with placeholders for what differs: <n>, <id>, <text>, <path>, <time>; at most 200 characters"""
+    count: int
+    first_at: Timestamp
+    """when the first of them ended"""
+    last_at: Timestamp
+    """when the last of them ended"""
+    examples: list[str]
+    """up to three, the newest first"""
+
+
+Failures = TypedDict(
+    "Failures",
+    {
+        # the largest group first
+        "items": list[FailureGroup],
+        # there are older failures, which are in no count: 10,000 were looked at
+        "more": NotRequired[bool],
+        # when the oldest failure ended that is counted
+        "from": NotRequired[Timestamp],
+    },
+)
+"""What listFailures answers."""
+
+
 class ForkOf(TypedDict):
     id: NotRequired[str]
     step: NotRequired[str]
@@ -2941,7 +2971,37 @@ class ClosedRoute(TypedDict):
     """executions"""
 
 
-class Gated(TypedDict):
+class BusyGate(TypedDict):
+    gate: NotRequired[str]
+    limit_key: NotRequired[str]
+    """of a limit of a key"""
+    key_limit: NotRequired[str]
+    """what that limit is"""
+    waiting: int
+    """executions that it holds back: those of closed queues, and those in line for a service"""
+    queues: int
+    """queues that it keeps closed: one for each partition, lane and kind"""
+    why: NotRequired[str]
+    """for people, as the queue says it that is tried first"""
+    next_at: NotRequired[Timestamp]
+    """when the first of these queues is tried again by itself"""
+    since: NotRequired[Timestamp]
+    """when a hard limit was reached last in this period, or when the service refused a call last"""
+    period_ends_at: NotRequired[Timestamp]
+    """of a gate with amounts"""
+    held: int
+    """slots that are taken, or calls under way"""
+    holders: NotRequired[list[Hold]]
+    """who has these slots, the first ten"""
+    in_line: int
+    """executions that wait in line: for amounts as far as they are read, or for a call of a service"""
+    line: NotRequired[list[Spender]]
+    """the first ten of the line, and what each waits for"""
+    spenders: NotRequired[list[Spender]]
+    """the ten that used most in this period, of the last hundred that used something"""
+
+
+class GatedAnswer(TypedDict):
     """What listGated answers."""
 
     attached: list[AttachedGates]
@@ -2953,6 +3013,10 @@ class Gated(TypedDict):
     """number of partitions that answered"""
     missing: NotRequired[str]
     """which partitions did not answer"""
+    busy: NotRequired[list[BusyGate]]
+    """with busy=true: the gates, services and limits of keys that hold work back, at most fifty, the one that holds
+    back most in front
+    """
 
 
 class AttachBody(TypedDict):
@@ -3370,6 +3434,39 @@ class WorkerList(TypedDict):
     """absent after the last page"""
     missing: NotRequired[str]
     """which partitions did not answer, so that what they have is not in the list"""
+
+
+class Version(TypedDict):
+    version: str
+    """as workers say it; empty: those that say none, or a version that was forgotten"""
+    workers: int
+    """live ones"""
+    kinds: NotRequired[list[str]]
+    """kinds that these claim"""
+    since: NotRequired[Timestamp]
+    """when the first of these registered"""
+    seen_at: NotRequired[Timestamp]
+    """when a worker of it was last heard of"""
+    active: int
+    """executions that its workers hold"""
+    suspended: int
+    """suspended executions that it claimed last, like the counts that follow"""
+    delayed: int
+    waiting: int
+    """waiting or held ones: they go on, on a worker of any version unless they require one"""
+    oldest_claimed_at: NotRequired[Timestamp]
+    """when it claimed the first of those that are suspended, delayed or waiting"""
+
+
+class Versions(TypedDict):
+    """What listVersions answers."""
+
+    items: list[Version]
+    """the version whose workers came last in front"""
+    more: NotRequired[list[PublicState]]
+    """states of which only 10,000 executions were looked at, so that counts may be too low"""
+    missing: NotRequired[str]
+    """which partitions did not answer, so that what they have is not counted"""
 
 
 class Schemas(TypedDict):
