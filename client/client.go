@@ -122,6 +122,7 @@ type store interface {
 	flows
 	summaries
 	stepReader
+	logReader
 	mailer
 	forker
 	pageReader

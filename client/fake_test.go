@@ -126,6 +126,10 @@ func (f *fakeStore) ForkExecution(context.Context, flowfabric.ExecutionID, engin
 	return engine.Forked{}, nil
 }
 
+func (f *fakeStore) Log(context.Context, flowfabric.ExecutionID, stream.LogRange) iter.Seq2[engine.LogPage, error] {
+	return func(func(engine.LogPage, error) bool) {}
+}
+
 func (f *fakeStore) ask(what any) error {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -25,6 +25,7 @@ type Binding struct {
 	in    reflect.Type
 	out   reflect.Type
 	mute  bool // nothing is said of its types
+	logs  string
 	err   error
 }
 
@@ -70,7 +71,7 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 
 // typed is a binding that knows what its definition says.
 func typed[In, Out any](def *Definition[In, Out]) Binding {
-	return Binding{info: def.Info(), codec: def.codec, mute: def.mute, in: reflect.TypeFor[In](),
+	return Binding{info: def.Info(), codec: def.codec, mute: def.mute, logs: def.logs, in: reflect.TypeFor[In](),
 		out: reflect.TypeFor[Out]()}
 }
 
@@ -98,6 +99,9 @@ func (b Binding) Schemas() (input, result json.RawMessage) {
 	}
 	return kindschema.Input(b.in), kindschema.Of(b.out)
 }
+
+// KeptLogs is the level of [KeepLogs], "" if the definition says none.
+func (b Binding) KeptLogs() string { return b.logs }
 
 func isJSON(c Codec) bool {
 	if o, ok := c.(offloaded); ok {

@@ -21,6 +21,7 @@ type Definition[In, Out any] struct {
 	info  flowfabric.Start
 	codec Codec
 	mute  bool // nothing is said of its types
+	logs  string
 	err   error
 }
 
@@ -43,7 +44,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 		s.apply(i, opt)
 	}
 	s.check()
-	d := &Definition[In, Out]{codec: s.codec, mute: s.mute, info: clone(s.start)}
+	d := &Definition[In, Out]{codec: s.codec, mute: s.mute, logs: s.logs, info: clone(s.start)}
 	if len(s.errs) > 0 {
 		d.err = fmt.Errorf("definition of kind %.80q: %w", kind, errors.Join(s.errs...))
 	}

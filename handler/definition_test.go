@@ -118,6 +118,7 @@ func TestDefineRefuses(t *testing.T) {
 		{"not an option of ours", "k", foreign{}, flowfabric.ErrInvalidInput,
 			"option 0 is nil or not an option of flowfabric"},
 		{"nil codec", "k", handler.WithCodec(nil), flowfabric.ErrInvalidInput, "WithCodec"},
+		{"a level that is none", "k", handler.KeepLogs("loud"), flowfabric.ErrInvalidInput, "error or off"},
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
 		{"too many frames", "k", handler.StreamFrames(1_000_001), denied.Policy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},

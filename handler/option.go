@@ -7,13 +7,14 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/joblog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames],
-// [WithCodec] and [NoSchema]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention,
+// [WithCodec], [KeepLogs] and [NoSchema]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention,
 // Capabilities, Tags, Gates and LimitKey. A later option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
 
@@ -27,6 +28,7 @@ type settings struct {
 	start flowfabric.Start
 	codec Codec
 	mute  bool
+	logs  string
 	errs  []error
 }
 
@@ -113,6 +115,19 @@ func WithCodec(c Codec) DefineOption {
 // NoSchema keeps workers from publishing the types of the kind, so inputs are not checked when they are submitted, and
 // flowfabric types knows nothing of them. Default: see [Binding.Schemas].
 func NoSchema() DefineOption { return definer(func(s *settings) { s.mute = true }) }
+
+// KeepLogs sets from which level on workers keep what [Task.Logger] is told with the execution: debug, info, warn or
+// error; off keeps nothing. Default what runtime.Config.KeepLogs says.
+func KeepLogs(level string) DefineOption {
+	return definer(func(s *settings) {
+		if !joblog.Valid(level) {
+			s.refuse(fmt.Errorf("%w: KeepLogs is %.40q, want debug, info, warn, error or off",
+				flowfabric.ErrInvalidInput, level))
+			return
+		}
+		s.logs = level
+	})
+}
 
 // StreamFrames sets how many frames of an attempt are kept, approximately: 1..1,000,000. Default 10,000.
 func StreamFrames(n int) DefineOption {

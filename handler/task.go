@@ -178,7 +178,9 @@ func (t *Task) wanted() string {
 	return ""
 }
 
-// Logger has the attributes execution, attempt, kind and lane; in a worker also worker.
+// Logger has the attributes execution, attempt, kind and lane; in a worker also worker. A worker also keeps what it is
+// told with the execution, from a level on and without these attributes, see [KeepLogs]. What was logged longer than
+// 200 ms before a crash is kept then, too.
 func (t *Task) Logger() *slog.Logger {
 	t.logging.Do(func() {
 		if t.logger == nil {

@@ -445,6 +445,8 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 		case strings.HasPrefix(line, "data: "):
 			schema := of[stream.TailEvent]()
 			switch {
+			case strings.Contains(path, "/logs/events"):
+				schema, e.text = of[stream.LogLine](), line[6:]
 			case strings.HasPrefix(path, "/v1/events"):
 				schema = of[flowfabric.FeedEvent]()
 			case strings.HasPrefix(path, "/v1/overview"):
@@ -722,6 +724,7 @@ func TestEveryRoute(t *testing.T) {
 	a.as("viewer", "GET", "/v1/me", "", 200)
 	a.as("viewer", "GET", "/v1/overview", "", 200)
 	a.follow("/v1/overview/events", nil, func(sse) bool { return true })
+	a.jobLogs()
 	a.flowsAndSchedules()
 	a.bulkAndFeed()
 	a.mailboxes()

@@ -21,7 +21,8 @@ import (
 // Redaction is one piece of what a program stored, on its way to a reader. See [Config.Redact].
 type Redaction struct {
 	// What it is: "input", "result", "step" (the recorded value of one), "message" (of a mailbox), "summary" (the
-	// document), "frame", "progress" (the message), "failure" (the message of a failure, or why a worker
+	// document), "frame", "log" (a JSON object with the message and attributes of a line; withheld, the line has its
+	// time and level), "progress" (the message), "failure" (the message of a failure, or why a worker
 	// cancelled), or "stream" (a message, or the bytes of one append, of a stream that was written over HTTP). Later
 	// versions may add others: withhold what you do not know.
 	What string

@@ -38,6 +38,7 @@ func (a *api) sayings() {
 	t := a.t
 	say := func(ctx context.Context, t *handler.Task) error {
 		_, err := handler.Step(ctx, t, "look", func(context.Context) (string, error) { return sesame, nil })
+		t.Logger().Info("said "+sesame, "to", sesame)
 		return errors.Join(err, t.Progress(ctx, 50, "at "+sesame), t.Frame(ctx, "token", "say "+sesame),
 			t.FrameBytes(ctx, stream.Frame{Type: "item", Encoding: stream.JSON,
 				Payload: []byte(`{"a":"` + sesame + `"}`)}),
@@ -191,7 +192,8 @@ func tells(body []byte) bool {
 // speaking are the routes that show what programs said.
 var speaking = []string{"getExecution", "listExecutions", "listSteps", "listMessages", "getInput", "getResult",
 	"getHistory", "explain", "getSummary", "listFrames", "followExecution", "getTranscript",
-	"readStream", "readStream events", "readStream json", "readStream text", "readStream bytes"}
+	"listLogs", "followLogs", "readStream", "readStream events", "readStream json",
+	"readStream text", "readStream bytes"}
 
 // with is another handler over the same connection.
 func (a *api) with(redact func(Redaction) []byte) *Handler {
@@ -238,7 +240,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got,
-		[]string{"failure", "frame", "input", "message", "progress", "result", "step", "summary"}) {
+		[]string{"failure", "frame", "input", "log", "message", "progress", "result", "step", "summary"}) {
 		t.Errorf("%q", got)
 	}
 	for what, r := range seen {

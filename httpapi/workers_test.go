@@ -260,6 +260,7 @@ func (a *api) work() {
 	r.call("unreserve", list[0].Lease, `"reservation":1`, 200)
 	r.call("end-call", list[0].Lease, `"service":"openai/gpt-5","call":1,"how":"settled"`, 200)
 	r.call("progress", list[0].Lease, writes["progress"], 204)
+	r.call("log", list[0].Lease, writes["log"], 204)
 	for i, verb := range []string{"complete", "fail", "delay", "cancel", "release", "suspend", "children"} {
 		r.call(verb, list[i].Lease, writes[verb], 200)
 	}
@@ -431,7 +432,8 @@ func TestRemoteWorkerSpends(t *testing.T) {
 // writes are the calls that need a lease, each with a body that would do.
 var writes = map[string]string{
 	"frames": `"first":1,"frames":[{"text":"x"}]`, "step": `"name":"s","value":1`,
-	"receive": `"mailbox":"m","number":1,"look":true`, "progress": `"percent":1`, "waitpoint": `"key":"k"`,
+	"receive": `"mailbox":"m","number":1,"look":true`, "progress": `"percent":1`,
+	"log": `"first":1,"lines":[{"message":"m"}]`, "waitpoint": `"key":"k"`,
 	"suspend": `"wait":"w"`, "children": `"wait":"c","children":[{"name":"a","kind":"echo"}]`, "complete": `"result":1`,
 	"fail":  `"message":"m"`,
 	"delay": `"delay_ms":60000`, "continue": `"input":1`, "close-waitpoint": `"key":"k"`, "cancel": `"reason":"r"`,

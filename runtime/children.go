@@ -20,6 +20,7 @@ import (
 // returns true when the wait is over already: the hold is kept and the handler runs again, told by resume. Else it
 // leaves in outcome what is to be settled: that the attempt waits, or why not.
 func (j *job) children(outcome *handler.Outcome, waits tasks.Waits, resume **suspend.Result) (again bool) {
+	j.lines.flush()
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false

@@ -20,6 +20,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/joblog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -120,6 +121,11 @@ type Config struct {
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.
 	// Default slog.Default().
 	Logger *slog.Logger
+	// KeepLogs is the level from which on lines of handler.Task.Logger are also kept with the execution: debug, info,
+	// warn or error, or off. handler.KeepLogs says it for a kind. Of an attempt the last 1,000 lines and 256 KiB are
+	// kept; a handler never waits for them. The worker sends what is left before it settles, which costs an execution
+	// that has logged one call. Default info.
+	KeepLogs string
 	// Registerer takes the worker's collectors, see
 	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/metrics.md. Workers that are given the
 	// same one share them. Default a registry of its own.
@@ -158,6 +164,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, limits.DefaultDrainTimeout)
 	cfg.ReadyWindow = cmp.Or(cfg.ReadyWindow, defaultReadyWindow)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.KeepLogs = cmp.Or(cfg.KeepLogs, joblog.Info)
 	cfg.MetricPrefix = cmp.Or(cfg.MetricPrefix, defaultPrefix)
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
@@ -195,6 +202,8 @@ func (cfg Config) Validate() error {
 		return outside("CallTimeout", cfg.CallTimeout, "0 for the default, or more")
 	case cfg.ReadyWindow < time.Second:
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
+	case !joblog.Valid(cfg.KeepLogs):
+		return outside("KeepLogs", strconv.Quote(cfg.KeepLogs), "debug, info, warn, error or off")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix),
 			"letters, digits and _ with _ at the end, at most 64")

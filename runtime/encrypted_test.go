@@ -109,6 +109,7 @@ func everything(ctx context.Context, t *handler.Task, in string) (string, error)
 		_, err := handler.Step(ctx, t, "first", func(ctx context.Context) (string, error) { return "", nil })
 		return "", errors.Join(err, handler.Continue(secret("continue input")))
 	}
+	t.Logger().Info(secret("log line"), "at", secret("log attribute"))
 	_, err := handler.Step(ctx, t, readable("step name"), func(ctx context.Context) (string, error) {
 		return secret("step"), errors.Join(t.Frame(ctx, readable("frame type"), secret("frame")),
 			t.FrameBytes(ctx, stream.Frame{Type: "x", Encoding: stream.Bytes, Correlation: readable("correlation"),
@@ -298,6 +299,10 @@ func whole(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.Ex
 			fmt.Fprintf(&b, "%s %t %s\n", event.Frame.Encoding, event.Frame.Encrypted, event.Frame.Payload)
 		}
 	}
+	for line, err := range e.Logs(ctx, stream.LogRange{}) {
+		must.No(t, err)
+		fmt.Fprintf(&b, "%s %s\n", line.Message, line.Attributes)
+	}
 	s, err := e.Get(ctx)
 	must.No(t, err)
 	input, err := e.Input(ctx)
@@ -354,8 +359,8 @@ func TestWhatStaysReadable(t *testing.T) {
 			t.Errorf("with a cipher: %t: %s is in %s, and in no row of SECURITY.md", on, mark, at)
 		}
 		told := whole(w.ctx, t, l.c, id)
-		for _, field := range []string{"frame", "bytes frame", "live frame", "summary", "progress", "continue input",
-			"result", "step", "message"} {
+		for _, field := range []string{"frame", "bytes frame", "live frame", "summary", "log line", "progress",
+			"continue input", "result", "step", "message"} {
 			if !strings.Contains(told, secret(field)) {
 				t.Errorf("with the key, %s is not told: %s", field, told)
 			}

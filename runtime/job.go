@@ -28,6 +28,7 @@ type job struct {
 	wakes uint64    // of its route, when it was claimed
 
 	frames  frames           // that its handler appends
+	lines   logs             // that its handler logs
 	slog    slog.Logger      // with what identifies the execution
 	outcome *handler.Outcome // what is left to settle, after the batched completion failed
 	atWork  atWork           // of the watch, while its handler is at work
@@ -38,7 +39,7 @@ func newJob(js *jobs, held *keeper.Held, route engine.Route) *job {
 	j := &job{jobs: js, held: held, route: route, kind: js.kinds[route.Kind]}
 	j.logs = jobLog{js.log.Handler(), j}
 	j.slog = *slog.New(&j.logs)
-	j.frames.job = j
+	j.frames.job, j.lines.job = j, j
 	return j
 }
 
@@ -86,7 +87,7 @@ func (j *job) work() {
 		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
 		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
 		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
-		Logger: j.logger(), Box: j.jobs.box,
+		Logger: j.taskLogger(), Box: j.jobs.box,
 		Worker: &j.jobs.worker,
 	})
 	j.kind.began(route.Kind, claim)

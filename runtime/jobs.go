@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // jobs is what all jobs of a run share: the goroutines that they run on, and what they need of the worker.
@@ -50,6 +52,7 @@ type jobStore interface {
 	waits.Opener
 	settler
 	spender
+	AppendLog(ctx context.Context, f flowfabric.Fence, first uint64, lines []stream.LogLine) error
 }
 
 // completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows

@@ -1,11 +1,14 @@
 package runtime
 
 import (
+	"cmp"
+	"log/slog"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/joblog"
 )
 
 // served is a kind that the worker has a handler for, with the collectors that every job of it reports to. To look
@@ -13,6 +16,8 @@ import (
 // never ran has no series.
 type served struct {
 	handle    handler.Handler // inside the middleware
+	logs      bool            // what its handlers log is kept, from this level on
+	level     slog.Level
 	metrics   *metrics
 	waited    func() prometheus.Observer
 	handled   func() prometheus.Observer
@@ -31,7 +36,9 @@ func servedBy(w *Worker) map[string]*served {
 		if len(w.cfg.Middleware) > 0 {
 			handle = wrap(handle)
 		}
-		kinds[kind] = newServed(w.metrics, kind, handle)
+		s := newServed(w.metrics, kind, handle)
+		s.level, s.logs = joblog.LevelOf(cmp.Or(w.registry[kind].KeptLogs(), w.cfg.KeepLogs))
+		kinds[kind] = s
 	}
 	return kinds
 }

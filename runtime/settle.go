@@ -19,8 +19,9 @@ import (
 )
 
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
-// line. Frames come first: a terminal call must not overtake them.
+// line. Log lines and frames come first: a terminal call must not overtake them.
 func (j *job) settle(outcome handler.Outcome) {
+	j.lines.close()
 	err := j.frames.close()
 	switch { // they can never be delivered; the attempt can still fail
 	case errors.Is(err, denied.FrameGap): // the server lost acknowledged frames (a failover): the policy decides
@@ -61,7 +62,11 @@ func (j *job) lost(cause error, outcome string) {
 
 // completes tells whether all that is left is a completion of a hold that is not in doubt.
 func (j *job) completes(outcome handler.Outcome) bool {
-	return outcome.Kind == codes.OutcomeComplete && j.frames.close() == nil && j.held.Check() == nil
+	if outcome.Kind != codes.OutcomeComplete {
+		return false
+	}
+	j.lines.close()
+	return j.frames.close() == nil && j.held.Check() == nil
 }
 
 func (j *job) completion(result []byte) engine.Completion {

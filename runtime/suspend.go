@@ -22,6 +22,7 @@ import (
 // kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt
 // is suspended, or why not.
 func (j *job) suspend(outcome *handler.Outcome, waits tasks.Waits, resume **suspend.Result) (again bool) {
+	j.lines.flush()
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: codes.OutcomeAbandon, Err: err}
 		return false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -136,6 +137,15 @@ func init() {
 		"frame_json": quiet(func(t *task, arg any, _ object) error {
 			payload, _ := exact{arg}.MarshalJSON()
 			return t.FrameBytes(t.ctx, stream.Frame{Type: "json", Encoding: "json", Payload: payload})
+		}),
+		"log": quiet(func(t *task, arg any, _ object) error {
+			list := arg.([]any)
+			var level slog.Level
+			if err := level.UnmarshalText([]byte(text(list[0]))); err != nil {
+				return err
+			}
+			t.Logger().Log(t.ctx, level, text(list[1]), logAttributes(list[2].(object))...)
+			return nil
 		}),
 		"progress": quiet(func(t *task, arg any, _ object) error {
 			return t.Progress(t.ctx, number(arg.([]any)[0]), text(arg.([]any)[1]))
@@ -304,6 +314,18 @@ func (p *play) result(e *client.Execution[exact], within time.Duration) (object,
 		return nil, err
 	}
 	return object{"state": "completed", "output": object{"value": v}}, nil
+}
+
+// logAttributes are those of a line, in groups where they are objects.
+func logAttributes(all object) (out []any) {
+	for name, value := range all {
+		if group, ok := value.(object); ok {
+			out = append(out, slog.Group(name, logAttributes(group)...))
+		} else {
+			out = append(out, slog.Any(name, exact{value}))
+		}
+	}
+	return out
 }
 
 // until asks again and again.
@@ -546,6 +568,20 @@ func init() {
 				return nil, err
 			}
 			return p.look("told "+text(arg), nil), nil
+		},
+		"until_logged": func(p *play, arg any, op object) (any, error) {
+			e, err := p.execution(op["id"])
+			if err != nil {
+				return nil, err
+			}
+			return p.until(func() (bool, error) {
+				for line, err := range e.Logs(p.ctx, stream.LogRange{}) {
+					if err != nil || line.Message == text(arg) {
+						return err == nil, err
+					}
+				}
+				return false, nil
+			})
 		},
 		"until_effect": func(p *play, arg any, op object) (any, error) {
 			return p.until(func() (bool, error) { return p.count(text(arg)) >= number(op["is"]), nil })

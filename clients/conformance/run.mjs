@@ -111,6 +111,7 @@ class Scenario {
     async frames(task, texts) { for (const text of texts) await task.frame(text) },
     async count_frames(task, n) { for (let i = 0; i < n; i++) await task.frame(String(i)) },
     frame_json: (task, value) => task.frame({ json: value }),
+    log: (task, [level, message, attributes]) => task.log[level](message, attributes),
     progress: (task, [percent, message]) => task.progress(percent, message),
     recorded: (task, name) => task.recorded(name),
     token: (task, key) => task.token(key),
@@ -256,6 +257,12 @@ class Scenario {
       }
     },
     async until_schema(kind) { while (!own((await api(DIRECT, "GET", "/v1/schemas")).kinds, kind)) await turn() },
+    async until_logged(message, { id }) {
+      for (;;) {
+        for await (const line of this.client.logs(id)) if (line.message === message) return
+        await turn()
+      }
+    },
     async until_effect(name, op) { while ((this.effects[name] ?? 0) < op.is) await turn() },
     async fault(port, op) {
       await this.port(port)

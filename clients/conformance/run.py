@@ -120,6 +120,9 @@ class Scenario:
     async def do_count_frames(self, task, n, op):
         for i in range(n): await task.frame(str(i))
     async def do_frame_json(self, task, value, op): await task.frame(json=value)
+    async def do_log(self, task, arg, op):
+        level, message, attributes = arg
+        getattr(task.logger, {"warn": "warning"}.get(level, level))(message, extra=attributes)
     async def do_progress(self, task, arg, op): await task.progress(*arg)
     async def do_recorded(self, task, name, op): return task.recorded(name)
     async def do_token(self, task, key, op): return await task.token(key)
@@ -286,6 +289,10 @@ class Scenario:
 
     async def on_until_schema(self, kind, op):
         while kind not in (await api(DIRECT, "GET", "/v1/schemas", None))["kinds"]:
+            await asyncio.sleep(0.02)
+
+    async def on_until_logged(self, message, op):
+        while not any([line.get("message") == message async for line in self.client.logs(op["id"])]):
             await asyncio.sleep(0.02)
 
     async def on_until_effect(self, name, op):

@@ -99,6 +99,8 @@ func (w *env) work() {
 	worker, err := runtime.New(runtime.Config{URL: w.url, Instance: "w1", Worker: "pool",
 		Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(echo, func(ctx context.Context, t *handler.Task, in map[string]any) (map[string]any, error) {
+			t.Logger().Info("rhymes\n\x1b[31m", "words", 2, "with", "the sea")
+			t.Logger().Warn("slow disk", "path", "/data")
 			if err := errors.Join(t.Progress(ctx, 50, "half"), t.Frame(ctx, "token", "hello"),
 				t.Summary(ctx, map[string]any{"words": 2}), t.Frame(ctx, "token", "\x1b[31mworld")); err != nil {
 				return nil, err

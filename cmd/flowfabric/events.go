@@ -24,27 +24,39 @@ const maxEvent = 8 << 20
 // silence is how long nothing may come: the API sends a comment at least every minute.
 const silence = 2 * time.Minute
 
-// events follows what a process that serves tells of an execution, as server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html), and asks again behind the last one when the
-// connection breaks. It ends with the execution.
+// events follows what a process that serves tells of an execution. It ends with the execution.
 func (d *door) events(ctx context.Context, path string, query url.Values) iter.Seq2[stream.TailEvent, error] {
-	return func(yield func(stream.TailEvent, error) bool) {
+	return followed(ctx, d, path, query, func(e stream.TailEvent) (string, bool) {
+		return string(e.Position), e.Kind == stream.TailEnd
+	})
+}
+
+// followed are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), which are asked for
+// again behind the last one when the connection breaks. place tells the id of an event, and whether it is the last.
+func followed[T any](ctx context.Context, d *door, path string, query url.Values,
+	place func(T) (id string, last bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 		for last, begun := "", false; ; {
-			over, err := d.eventsOnce(ctx, path, query, last, &begun, func(e stream.TailEvent) bool {
-				last = string(e.Position)
+			over, err := d.eventsOnce(ctx, path, query, last, &begun, func(data string) (over bool, err error) {
+				var e T
+				if err := json.Unmarshal([]byte(data), &e); err != nil {
+					return false, fmt.Errorf("%s told what this version does not understand: %w", path, err)
+				}
+				last, over = place(e)
 				pause.Reset()
-				return yield(e, nil)
+				return !yield(e, nil) || over, nil
 			})
 			switch {
 			case over:
 				return
 			case ctx.Err() != nil:
-				yield(stream.TailEvent{}, ctx.Err())
+				yield(none, ctx.Err())
 				return
 			case err != nil && (!begun || !errors.Is(err, flowfabric.ErrTransport)):
-				yield(stream.TailEvent{}, err)
+				yield(none, err)
 				return
 			}
 			select {
@@ -57,7 +69,7 @@ func (d *door) events(ctx context.Context, path string, query url.Values) iter.S
 
 // eventsOnce is one connection of events, which sets begun; over tells that no more will come, or nobody wants them.
 func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, last string, begun *bool,
-	told func(stream.TailEvent) bool) (over bool, err error) {
+	told func(data string) (over bool, err error)) (over bool, err error) {
 	life, cut := context.WithCancel(ctx)
 	defer cut()
 	alive := time.AfterFunc(d.silence, cut)
@@ -95,12 +107,8 @@ func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, la
 			no := &refusal{}
 			return false, errors.Join(json.Unmarshal([]byte(data), &no.Problem), no)
 		case lines.Text() == "" && kind != "":
-			var e stream.TailEvent
-			if err := json.Unmarshal([]byte(data), &e); err != nil {
-				return false, fmt.Errorf("%s told what this version does not understand: %w", path, err)
-			}
-			if !told(e) || e.Kind == stream.TailEnd {
-				return true, nil
+			if over, err := told(data); over || err != nil {
+				return over, err
 			}
 			kind, data = "", ""
 		}

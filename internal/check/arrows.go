@@ -29,6 +29,7 @@ var levels = [][]string{
 		"internal/mergepatch", "internal/tailpos", "internal/waitwords", "schedule"},
 	{"suspend", "admission", "internal/calendar"},
 	{"stream", "internal/gatetext", "internal/timeline", "internal/busy"},
+	{"internal/joblog"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit", "internal/ledger",
 		"internal/offer",

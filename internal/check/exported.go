@@ -25,12 +25,13 @@ const surface = "internal/check/exported.txt"
 // most is how many identifiers all public packages may export together: see docs/adr/0062-how-many-names.md. It may
 // fall. It rose from 800 for gates that ask by themselves and for those of services, by 35 for the control of
 // turns, by 10 for chats, by 2 for schemas of kinds: what a binding says of its types, and the option against it,
-// and by 7 for the index: what a store keeps so that executions are found, and how many are in which state.
-const most = 904
+// by 7 for the index: what a store keeps so that executions are found, and how many are in which state, and by 5 for
+// logs of executions.
+const most = 909
 
 // mostFields is how many identifiers and exported fields of exported structs all public packages may have together.
 // It may fall, too: a name that became a field is still a word to learn.
-const mostFields = 2301
+const mostFields = 2330
 
 // standard are the methods by which a type fits an interface of the standard library: error with errors.Is and
 // errors.As, fmt, encoding, log/slog and net/http. They do what that interface says, and the library or the language

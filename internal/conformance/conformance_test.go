@@ -110,6 +110,7 @@ func topics() map[string][]scenario {
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
 		"talk":          talkScenarios,
+		"job log":       jobLogScenarios,
 		"children":      childrenScenarios,
 		"await":         slices.Concat(awaitScenarios, awaitCancelScenarios),
 		"continue":      continueScenarios,
@@ -150,8 +151,8 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "twins", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "steps", "rewind", "stream", "time", "clock", "cancel", "operator", "trail",
-	"golden",
+	"create", "claim", "lease", "settle", "steps", "rewind", "stream", "job log", "time", "clock", "cancel",
+	"operator", "trail", "golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
 	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "catalogue", "lanes", "retention", "keys",

@@ -352,7 +352,8 @@ func (w *env) judge(before, after *node, c call, a answer) {
 	switch c.name {
 	case "ff_complete_execution", "ff_fail_execution", "ff_delay_execution", "ff_continue_execution",
 		"ff_release_execution", "ff_record_step",
-		"ff_update_progress", "ff_append_frames", "ff_create_pending_waitpoint", "ff_suspend_execution":
+		"ff_update_progress", "ff_append_frames", "ff_append_log",
+		"ff_create_pending_waitpoint", "ff_suspend_execution":
 		f := c.args[1:6]
 		if c.name == "ff_complete_execution" {
 			f = c.args[2:7]

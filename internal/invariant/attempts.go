@@ -143,7 +143,7 @@ func (x *execution) links(n int) (kept int) {
 		before[3] != "continued" {
 		x.say("attempt %d, before its link, ended as %q", first-1, before)
 	}
-	for _, attempt := range slices.Concat(x.metas[x.id], x.results[x.id]) {
+	for _, attempt := range slices.Concat(x.metas[x.id], x.results[x.id], x.logged[x.id]) {
 		if atoi(attempt) < kept && x.Hashes[":fk:"+x.id][attempt] == "" {
 			x.say("something of attempt %s is stored, the first one is %d", attempt, kept)
 		}
@@ -219,6 +219,9 @@ func (x *execution) outcomes(code codes.Code) {
 func (x *execution) last() string { return strconv.Itoa(int(x.number("n"))) }
 
 func (x *execution) stream(code codes.Code) {
+	for _, attempt := range x.logged[x.id] {
+		x.lines(attempt)
+	}
 	latest := 0
 	for _, attempt := range x.metas[x.id] {
 		if strings.HasSuffix(x.Hashes[":fk:"+x.id][attempt], " x") {

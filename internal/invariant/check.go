@@ -35,6 +35,7 @@ func NewChecker() *Checker { return &Checker{past: map[uint16]map[string]past{}}
 // partition. An execution without a core is forgotten: its id may be used again once its tombstone is gone.
 func (c *Checker) Violations(d *Dump) []string {
 	l := &look{Dump: d, indexed: map[string][]string{}, results: map[string][]string{}, metas: map[string][]string{},
+		logged: map[string][]string{},
 		before: c.past[d.Partition], now: map[string]past{}}
 	for _, k := range d.Strange {
 		l.wrong("key %s should not exist", k)
@@ -72,6 +73,7 @@ type look struct {
 	indexed map[string][]string // execution → indexes it is in
 	results map[string][]string // execution → attempts with a result
 	metas   map[string][]string // execution → attempts with a stream
+	logged  map[string][]string // execution → attempts with log lines
 	before  map[string]past     // by execution: the last look, and this one
 	now     map[string]past
 }

@@ -51,7 +51,7 @@ var areas = map[string]string{
 	":f:": "stream", ":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":mb:": "list", ":mk:": "zset", ":g:": "list", ":gd:": "hash",
-	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream", ":fk:": "hash",
+	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream", ":fk:": "hash", ":lg:": "stream",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash", ":sm:": "hash",
 	":cr:": "zset", ":ct:": "zset", ":cv:": "set",
 	":versions":  "zset",

@@ -333,7 +333,7 @@ func (l *look) satellites() {
 			family, _ := area(key)
 			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":us:",
 				":um:", ":mb:", ":mk:", ":g:", ":gd:",
-				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
+				":fd:", ":fl:", ":fs:", ":fe:", ":lg:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
@@ -354,6 +354,8 @@ func (l *look) satellites() {
 					!(family == ":fs:" && l.Hashes[":a:"+id][attempt+"b"] != "") { // a fork has the document itself
 					l.wrong("%s has no metadata", key)
 				}
+			case ":lg:":
+				l.logged[id] = append(l.logged[id], attempt)
 			case ":fm:":
 				l.metas[id] = append(l.metas[id], attempt)
 			}

@@ -168,6 +168,7 @@ func (p Partition) Marks(id uuid.UUID) string     { return string(p) + ":mk:" + 
 func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + id.String() }
 func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + id.String() }
 func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }
+func (p Partition) LogNews(id uuid.UUID) string   { return string(p) + ":ln:" + id.String() }
 
 // References: hash, how many forks have frames of an attempt, and which forks those are.
 
@@ -214,6 +215,9 @@ func (p Partition) Summary(id uuid.UUID, attempt uint32) string {
 }
 func (p Partition) Runs(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":fe:", id, attempt)
+}
+func (p Partition) Log(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":lg:", id, attempt)
 }
 
 func (p Partition) Signals(id, waitpoint uuid.UUID) string {

@@ -31,7 +31,7 @@ var libs = []string{
 	"home", "token",
 	"signals", "waitpoint", "steps", "mailbox", "wait_others", "wait_children", "condition", "suspension", "talk",
 	"delivery", "keyed", "base", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain",
-	"written",
+	"written", "joblog",
 	"flow", "replay", "rewind", "merge", "claim", "frames", "registry", "audit", "audit_entries", "audit_tables",
 	"audit_root", "audit_owners", "audit_members",
 }

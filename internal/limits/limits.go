@@ -124,6 +124,10 @@ const (
 	MaxAppendFrames   = 100       // frames of one append call
 	MaxAppendBytes    = 512 << 10 // payload bytes of one append call
 	DefaultFrameLimit = 10000     // frames kept per attempt (approximate)
+	MaxLogLines       = 1000      // log lines kept per attempt
+	MaxLogBytes       = 256 << 10 // bytes of log lines kept per attempt
+	MaxLogLine        = 8 << 10   // bytes of message and attributes of a line; longer ones are cut
+	MaxAppendLines    = 100       // log lines of one call
 
 	MaxSchedule  = 64 << 10 // bytes of a schedule's definition
 	MaxSchedules = 10000    // per partition

@@ -24,7 +24,7 @@ var (
 		"backlog", "flows", "flowdue", "dsdue", "attached", "shares", "weights", "makers", "outbox"}
 
 	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs",
-		"fe", "fk", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y", "ds", "dl", "dp", "df"}
+		"fe", "fk", "lg", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y", "ds", "dl", "dp", "df"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk", "cr", "ct"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",

@@ -58,6 +58,25 @@ func (x *ReadInputsInput) Read(r *Reader) {
 	x.Category = r.Text()
 }
 
+// ReadLogLine is one of Lines of ReadLog.
+type ReadLogLine struct {
+	Attempt int
+	ID      string
+	At      time.Time
+	Level   string
+	Dropped int
+	Text    string
+}
+
+func (x *ReadLogLine) Read(r *Reader) {
+	x.Attempt = r.Int()
+	x.ID = r.Text()
+	x.At = r.Instant()
+	x.Level = r.Text()
+	x.Dropped = r.Int()
+	x.Text = r.Text()
+}
+
 // ReadStepsRecorded is one of Recorded of ReadSteps.
 type ReadStepsRecorded struct {
 	Name    string
@@ -435,6 +454,49 @@ func (x *ReadInputsReply) Read(r *Reader) {
 	x.Inputs = make([]ReadInputsInput, r.Count(6))
 	for i := range x.Inputs {
 		x.Inputs[i].Read(r)
+	}
+}
+
+// ReadLog is a call of ff_read_log, the log lines of an execution behind a place, which is an attempt and the id of
+// a line, up to max and about 256 KiB a call: of that attempt and those after it, or with only of that one. Lines
+// below the level are left out, but not those that tell of dropped ones. It answers the place up to which it
+// looked, and whether there is more now: then it is asked again. attempts is how many there were. What a fork has
+// taken over has no log.
+type ReadLog struct {
+	ID      string
+	Attempt int    // 1..4294967295
+	After   string // 0..40 bytes
+	Only    bool
+	Level   string // debug|info|warn|error
+	Max     int    // 1..1000
+}
+
+func (ReadLog) Function() string { return "ff_read_log" }
+
+func (a ReadLog) Append(to []string) []string {
+	to = append(to, a.ID, number(a.Attempt), a.After, flag(a.Only), a.Level, number(a.Max))
+	return to
+}
+
+// ReadLogReply is the answer to [ReadLog].
+type ReadLogReply struct {
+	Code     string
+	Attempts int
+	Attempt  int
+	After    string
+	More     bool
+	Lines    []ReadLogLine
+}
+
+func (x *ReadLogReply) Read(r *Reader) {
+	x.Code = r.Text()
+	x.Attempts = r.Int()
+	x.Attempt = r.Int()
+	x.After = r.Text()
+	x.More = r.Flag()
+	x.Lines = make([]ReadLogLine, r.Count(6))
+	for i := range x.Lines {
+		x.Lines[i].Read(r)
 	}
 }
 

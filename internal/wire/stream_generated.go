@@ -34,6 +34,20 @@ func (a AppendFramesBase) Append(to []string) []string {
 	return to
 }
 
+// AppendLogLine is one of Lines of AppendLog.
+type AppendLogLine struct {
+	At      time.Time
+	Level   string // debug|info|warn|error
+	Dropped int    // 0..1000000000
+	Text    string // 0..8448 bytes
+}
+
+// Append writes it behind other slots.
+func (a AppendLogLine) Append(to []string) []string {
+	to = append(to, instant(a.At), a.Level, number(a.Dropped), a.Text)
+	return to
+}
+
 // ReadStreamEntry is one of Entries of ReadStream.
 type ReadStreamEntry struct {
 	End     int
@@ -94,6 +108,39 @@ func (x *AppendFramesReply) Read(r *Reader) {
 	x.Sequence = r.Int()
 	x.Version = r.Int()
 	x.Appended = r.Int()
+}
+
+// AppendLog is a call of ff_append_log, adds up to 100 lines to the log of the held attempt, of which the last
+// 1,000 lines and 256 KiB are kept (lua/lib/joblog.lua), and tells readers that there is something new. first is
+// the number of the first line in its run, by which a repeat is recognised: lines that are there are skipped.
+// Numbers may have gaps, for a caller that was not answered goes on behind what it sent. A line has when it was
+// logged, a level, how many lines had to be dropped before it, and its message and attributes, which the library
+// never looks into.
+type AppendLog struct {
+	Fence Fence
+	First int             // 1..9007199254740000
+	Lines []AppendLogLine // 1..100
+}
+
+func (AppendLog) Function() string { return "ff_append_log" }
+
+func (a AppendLog) Append(to []string) []string {
+	to = a.Fence.Append(to)
+	to = append(to, number(a.First))
+	to = append(to, number(len(a.Lines)))
+	for _, x := range a.Lines {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// AppendLogReply is the answer to [AppendLog].
+type AppendLogReply struct {
+	Lines int
+}
+
+func (x *AppendLogReply) Read(r *Reader) {
+	x.Lines = r.Int()
 }
 
 // DropStream is a call of ff_drop_stream, deletes a stream that is written from outside. What its forks have of it

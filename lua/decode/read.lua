@@ -84,6 +84,36 @@ function decode.ff_read_inputs(argv)
   return q
 end
 
+function decode.ff_read_log(argv)
+  local q = {
+    id = argv[2],
+    attempt = args.int(argv[3], 1, 4294967295),
+    after = argv[4],
+    only = argv[5] == '1',
+    level = argv[6],
+    max = args.int(argv[7], 1, 1000),
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not q.attempt then
+    return nil, reply.err('invalid_input', 'attempt: 1..4294967295')
+  end
+  if not q.after or #q.after > 40 then
+    return nil, reply.err('invalid_input', 'after: at most 40 bytes')
+  end
+  if not q.only and argv[5] ~= '0' then
+    return nil, reply.err('invalid_input', 'only: 0 or 1')
+  end
+  if q.level ~= 'debug' and q.level ~= 'info' and q.level ~= 'warn' and q.level ~= 'error' then
+    return nil, reply.err('invalid_input', 'level: debug, info, warn or error')
+  end
+  if not q.max then
+    return nil, reply.err('invalid_input', 'max: 1..1000')
+  end
+  return q
+end
+
 function decode.ff_read_messages(argv)
   local q = {
     id = argv[2],

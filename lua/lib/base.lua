@@ -75,7 +75,7 @@ function base.let(ctx, c, id, from, upto, gone)
   for attempt = from, upto do
     local a = reply.int(attempt)
     numbers[#numbers + 1], standing[#standing + 1] = a, a .. 'b'
-    gone[#gone + 1] = keys.result(r, id, a)
+    gone[#gone + 1], gone[#gone + 2] = keys.result(r, id, a), keys.log(r, id, a)
   end
   if #numbers == 0 then return end
   local held = c.forked and redis.call('HMGET', keys.references(r, id), unpack(numbers)) or {}

@@ -140,6 +140,7 @@ function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a messag
 function keys.awaiting(r, id) return r .. ':aw:' .. id end
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
+function keys.log_news(r, id) return r .. ':ln:' .. id end  -- channel: an attempt has logged something
 -- hash: attempt -> how many forks have frames of it; fork -> of how many attempts it has some (base)
 function keys.references(r, id) return r .. ':fk:' .. id end
 
@@ -174,6 +175,7 @@ function keys.live(r, id, attempt) return r .. ':fl:' .. id .. ':' .. attempt en
 function keys.summary(r, id, attempt) return r .. ':fs:' .. id .. ':' .. attempt end -- hash: the summary document
 -- stream: runs after the first, by their first frame
 function keys.runs(r, id, attempt) return r .. ':fe:' .. id .. ':' .. attempt end
+function keys.log(r, id, attempt) return r .. ':lg:' .. id .. ':' .. attempt end     -- stream: log lines
 
 -- One per waitpoint.
 function keys.signals(r, id, waitpoint) return r .. ':g:' .. id .. ':' .. waitpoint end   -- list: signals in order

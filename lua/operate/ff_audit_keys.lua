@@ -18,7 +18,7 @@ ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step
   fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed, fk = keys.references,
   ds = keys.written, dl = keys.written_log, dp = keys.producers, df = keys.forks }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live,
-  fs = keys.summary, fe = keys.runs, g = keys.signals, gd = keys.delivered }
+  fs = keys.summary, fe = keys.runs, lg = keys.log, g = keys.signals, gd = keys.delivered }
 
 -- flows are the areas that belong to a flow.
 ff_keys.flows = { fx = true, fu = true, ft = true }

@@ -405,6 +405,57 @@ class WorkerTest(base.Case):
         self.assertEqual(len(did), len(set(did)))
         self.assertEqual(len(did), 80)
 
+    async def test_log(self):
+        def odd(task, _):  # in a thread
+            loop = []
+            loop.append(loop)
+            task.logger.debug("left out")
+            task.logger.info("\ud800 %d", 1, extra={"loop": loop, "when": self, "nan": float("nan"), "a": {"b": {"c": None}}})
+            task.logger.info("%d", "no number")
+            try:
+                raise ValueError("bad")
+            except ValueError:
+                task.logger.exception("x" * 20_000)
+
+        async def many(task, _):
+            for n in range(3000):
+                task.logger.info("%d", n)
+
+        await self.serve(kind=odd, many=many)
+        with self.assertLogs("flowfabric.task", "ERROR"):  # they go there as well
+            made = await self.client.submit(self.kind)
+            self.assertEqual((await self.client.result(made["id"]))["state"], "completed")
+        lines = [line async for line in self.client.logs(made["id"])]
+        self.assertEqual([line["level"] for line in lines], ["info", "info", "error"])
+        self.assertEqual(lines[0]["message"], "? 1")
+        self.assertEqual(lines[0]["attributes"]["a.b.c"], None)
+        self.assertEqual(lines[1]["message"], "%d")
+        self.assertTrue(lines[2]["message"].endswith("…") and len(lines[2]["message"]) < 8192)
+        made = await self.client.submit(self.kind + "-many")
+        self.assertEqual((await self.client.result(made["id"]))["state"], "completed")
+        lines = [line async for line in self.client.logs(made["id"])]
+        self.assertLessEqual(len(lines), 1000)
+        self.assertEqual(lines[-1]["message"], "2999")
+        self.assertGreater(sum(line.get("dropped", 0) for line in lines), 0)
+
+    async def test_log_off(self):
+        calls = []
+
+        async def quiet(task, _):
+            calls.append(worker.running[task.lease]._lines._next)
+            for _ in range(200):
+                task.logger.debug("x")
+            calls.append(len(task._lines._waiting))
+
+        worker = Worker(base.url(), drain=1, lease=3, keep_logs="off")
+        await self.serve(worker, kind=quiet)
+        made = await self.client.submit(self.kind)
+        self.assertEqual((await self.client.result(made["id"]))["state"], "completed")
+        self.assertEqual([line async for line in self.client.logs(made["id"])], [])
+        self.assertEqual(calls, [1, 0])
+        with self.assertRaisesRegex(ValueError, "keep_logs"):
+            Worker(base.url(), keep_logs="loud")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -215,6 +215,13 @@ export class Client {
     }
   }
 
+  /** What the handler of an execution logged, as far as it is kept, the oldest line first. */
+  logs(
+    id: string, filters: { attempt?: number; level?: string; limit?: number } = {}, signal?: AbortSignal,
+  ): AsyncGenerator<m.LogLine, void, undefined> {
+    return this.api.pages(path("executions", id) + "/logs", filters, signal)
+  }
+
   /** Sends a message to a mailbox of an execution. */
   async send(
     id: string, mailbox: string, payload?: unknown, options: Pick<m.MessageBody, "idempotency_key"> = {},

@@ -9,6 +9,7 @@ export type { Codec } from "./encoding.js"
 export { Failed, FlowFabricError, GateRefused, LeaseLost, Permanent, type FailOptions } from "./errors.js"
 export type { FrameOptions } from "./frames.js"
 export type { Amounts, ServiceCall } from "./gates.js"
+export type { Attributes, LogLevel, TaskLog } from "./log.js"
 export type * as models from "./models.js"
 export type {
   Answer, AskOptions, ChildrenOptions, Message, Outcome, ReceiveOptions, Task, WaitOptions,

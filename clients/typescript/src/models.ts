@@ -733,6 +733,28 @@ export interface FramePage {
   missing?: string
 }
 
+export interface LogLine {
+  cursor: string
+  attempt: number
+  at: Timestamp
+  /** debug, info, warn or error */
+  level: string
+  message?: string
+  /** an object; names in groups have dots */
+  attributes?: unknown
+  /** lines before this one that the worker could not store */
+  dropped?: number
+}
+
+/** What listLogs answers. */
+export interface LogPage {
+  items: LogLine[]
+  /** absent after the last page */
+  next_cursor?: string
+  /** which partitions did not answer, so that what they have is not in the list */
+  missing?: string
+}
+
 export interface Child {
   path: string[]
   id: string
@@ -1740,6 +1762,31 @@ export interface ProgressBody {
   percent?: number
   /** at most 1 KiB */
   message?: string
+}
+
+export interface LineBody {
+  /** when it was logged; default now */
+  at?: Timestamp
+  /** debug, info (default), warn or error */
+  level?: string
+  /** cut, with the attributes, to 8 KiB */
+  message?: string
+  attributes?: Record<string, unknown>
+}
+
+/** What appendLog takes. */
+export interface LogBody {
+  /** of the execution, as it came with the claim */
+  lease: string
+  /**
+   * number of the first line; under one lease they count from 1, also what may not have been stored. What was sent
+   * before is recognised by it
+   */
+  first: number
+  /** lines that came before these and were not sent */
+  dropped?: number
+  /** 1..100. An attempt keeps its last 1,000 lines and 256 KiB */
+  lines: LineBody[]
 }
 
 /** What spend takes. */

@@ -2,6 +2,7 @@ import { encode, payloadValue, type Codec } from "./encoding.js"
 import { Failed, FlowFabricError, LeaseLost, Suspended, type FailOptions } from "./errors.js"
 import { FrameBuffer, frameText, type FrameOptions } from "./frames.js"
 import { Gates, type Amounts, type Host, type ServiceCall } from "./gates.js"
+import { TaskLog, type LogLevel } from "./log.js"
 import type * as m from "./models.js"
 
 /** What ended a wait. */
@@ -54,6 +55,7 @@ export interface ReceiveOptions extends Omit<WaitOptions, "question" | "until"> 
 /** What a task asks of its worker. */
 export interface TaskWorker {
   readonly json: Codec
+  readonly keepLogs: LogLevel
   call<T>(verb: string, body: object, signal?: AbortSignal): Promise<T>
   lose(task: Task, code: string): void
   wake(frames: FrameBuffer): void
@@ -88,6 +90,8 @@ export class Task<Input = unknown> {
   /** the request of the newest stop that was heard of */
   heard: string | undefined
   readonly began = performance.now()
+  /** What the handler says of its run, kept with the execution. */
+  readonly log: TaskLog
   readonly frameBuffer: FrameBuffer
   readonly #worker: TaskWorker
   readonly #lost = new AbortController()
@@ -110,6 +114,7 @@ export class Task<Input = unknown> {
       this.#steps.set(name, Promise.resolve(payloadValue(value)))
     }
     this.frameBuffer = new FrameBuffer(claim.lease, claim.last_sequence, code => worker.lose(this, code))
+    this.log = new TaskLog(worker.keepLogs, body => this.#call("log", body))
     const host: Host = {
       gates: claim.gates ?? [],
       signal: this.signal,
@@ -144,6 +149,7 @@ export class Task<Input = unknown> {
   lose(code: string): void {
     const reason = new LeaseLost(code)
     this.#lost.abort(reason)
+    this.log.close()
     this.frameBuffer.fail(reason)
   }
 
@@ -165,9 +171,15 @@ export class Task<Input = unknown> {
     }
   }
 
+  /** Waits until the server has all frames, and lines of the log as far as it takes them. */
+  async sendAll(): Promise<void> {
+    await this.log.flush()
+    await this.flush()
+  }
+
   /** Ends the run with a call, after all frames were sent. */
   async #end(verb: string, body: object): Promise<never> {
-    await this.flush()
+    await this.sendAll()
     await this.#call(verb, body)
     return this.#leave()
   }
@@ -295,7 +307,7 @@ export class Task<Input = unknown> {
   }
 
   async #suspend(body: Omit<m.SuspendBody, "lease">): Promise<m.SuspendResult> {
-    await this.flush()
+    await this.sendAll()
     const { suspended, answer } = await this.#call<m.SuspendAnswer>("suspend", body)
     if (suspended || !answer) return this.#leave()
     return answer
@@ -329,7 +341,7 @@ export class Task<Input = unknown> {
   ): Promise<Record<string, Outcome<Value>>> {
     let outcomes = own(this.claim.children, wait)
     if (!outcomes) {
-      await this.flush()
+      await this.sendAll()
       const said = await this.#call<m.ChildrenAnswer>("children", { wait, children, ...options })
       if (said.parked) return this.#leave()
       outcomes = said.outcomes
@@ -405,7 +417,7 @@ export class Task<Input = unknown> {
       message: messageOf(error), category, permanent, step: of?.step, step_took_ms: of?.step_took_ms,
       retry_after_ms: retryAfterMs === undefined ? undefined : Math.max(0, Math.round(retryAfterMs)),
     }
-    await this.flush().catch(() => {}) // often the reason for which it fails
+    await this.sendAll().catch(() => {}) // often the reason for which it fails
     try {
       await this.#call("fail", body)
     } catch (e) {

@@ -5,6 +5,7 @@ import { bytesOf, encode, type Codec } from "./encoding.js"
 import { FlowFabricError, Permanent, Suspended } from "./errors.js"
 import { FrameSender } from "./frames.js"
 import { Leases } from "./leases.js"
+import { LEVELS, type LogLevel } from "./log.js"
 import type * as m from "./models.js"
 import { Task, type TaskWorker } from "./task.js"
 
@@ -34,6 +35,8 @@ export interface WorkerOptions {
   drainMs?: number
   /** how its lanes share its claims: 1..1000 for a lane of lanes. Default 1 */
   laneWeights?: Record<string, number>
+  /** from which level on lines of task.log are kept with their execution; off keeps none. Default info */
+  keepLogs?: LogLevel
   /** in Node.js: SIGTERM and SIGINT end run. Default false */
   handleSignals?: boolean
   /** Default: warnings go to console.warn */
@@ -74,6 +77,7 @@ export class Worker implements TaskWorker {
   readonly leaseMs: number
   readonly drainMs: number
   readonly json: Codec
+  readonly keepLogs: LogLevel
   readonly #client: Client
   readonly #options: WorkerOptions
   readonly #handlers = new Map<string, Handler>()
@@ -103,6 +107,8 @@ export class Worker implements TaskWorker {
     this.concurrency = concurrency
     this.leaseMs = leaseMs
     this.drainMs = drainMs
+    this.keepLogs = options.keepLogs ?? "info"
+    if (!LEVELS.includes(this.keepLogs)) throw new RangeError(`keepLogs is none of ${LEVELS.join(", ")}`)
     this.#options = options
     this.#client = options.client
     this.json = options.client.api.json
@@ -392,7 +398,7 @@ export class Worker implements TaskWorker {
       this.#working.delete(task)
       this.#wake()
     }
-    if (!task.ended) await task.flush()
+    if (!task.ended) await task.sendAll()
     task.signal.throwIfAborted()
     try {
       const text = encode(this.json, result)

@@ -398,3 +398,41 @@ test("a worker goes on when the server is killed and starts again", async t => {
   assert.equal(await output((await later).id, 100_000), 4)
   assert.deepEqual(did.sort(), [0, 1, 2, 3, 4]) // each step once
 })
+
+test("lines of a log are kept in order, whatever is in them, and none with logs off", async t => {
+  const { address, client, kind, serve } = await setUp(t)
+  const loop = [] // a group is an object
+  loop.push(loop)
+  const counted = await cutter(t, address, { every: Infinity })
+  const quiet = new Client({ url: counted.url })
+  const off = new Worker({ client: quiet, keepLogs: "off", drainMs: 1000, leaseMs: 3000, log: () => {} })
+  let seen = 0
+  off.handle(`${kind}-off`, task => { seen = counted.requests; for (let n = 0; n < 200; n++) task.log.error("x") })
+  const running = off.run()
+  t.after(() => (off.stop(), running))
+  serve(task => {
+    task.log.debug("left out")
+    for (let n = 0; n < 3000; n++) task.log.info(String(n))
+  })
+  const made = await client.submit(kind)
+  assert.equal((await client.result(made.id, { withinMs: 60_000 })).state, "completed")
+  const lines = await all(client.logs(made.id))
+  assert.ok(lines.length <= 1000 && lines.at(-1).message === "2999" && lines.every(one => one.level === "info"))
+  assert.ok(lines.reduce((n, one) => n + (one.dropped ?? 0), 0) > 0)
+  const odd = `${kind}-odd`
+  serve({ [odd]: task => {
+    task.log.info("\ud800", { big: 2n, loop, gone: undefined, list: ["\ud800"], error: new RangeError("far"), a: { b: { c: null } } })
+    task.log.warn("x".repeat(20_000), { y: "y".repeat(20_000) })
+  } })
+  const other = await client.submit(odd)
+  assert.equal((await client.result(other.id, { withinMs: 60_000 })).state, "completed")
+  const [first, second] = await all(client.logs(other.id))
+  assert.equal(first.message, "\ufffd")
+  assert.deepEqual([first.attributes.big, first.attributes.gone, first.attributes.list, first.attributes.error, first.attributes["a.b.c"]],
+    ["2", "undefined", ["\ufffd"], "RangeError: far", null])
+  assert.ok(second.message.endsWith("…") && second.message.length < 8192 && second.level === "warn")
+  const third = await client.submit(`${kind}-off`)
+  assert.equal((await client.result(third.id, { withinMs: 60_000 })).state, "completed")
+  assert.deepEqual(await all(client.logs(third.id)), [])
+  assert.ok(seen > 0 && counted.requests - seen <= 3, `${counted.requests - seen} requests`)
+})

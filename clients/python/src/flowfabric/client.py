@@ -26,6 +26,7 @@ from .models import (
     FlowSnapshot,
     FlowSummary,
     Listed,
+    LogLine,
     NodeBody,
     Result,
     ScheduleInfo,
@@ -210,6 +211,12 @@ class Client:
                 if not again(e):
                     raise
                 await backoff.pause(e)
+
+    def logs(
+        self, id: str, *, attempt: int | None = None, level: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[LogLine]:
+        """What the handler of an execution logged, as far as it is kept, the oldest line first."""
+        return self.api.pages(path("executions", id) + "/logs", _given(attempt=attempt, level=level, limit=limit))
 
     async def send(self, id: str, mailbox: str, payload: Any = None, *, idempotency_key: str | None = None) -> Sent:
         """Send a message to a mailbox of an execution."""

@@ -767,6 +767,29 @@ class FramePage(TypedDict):
     """which partitions did not answer, so that what they have is not in the list"""
 
 
+class LogLine(TypedDict):
+    cursor: str
+    attempt: int
+    at: Timestamp
+    level: str
+    """debug, info, warn or error"""
+    message: NotRequired[str]
+    attributes: NotRequired[Any]
+    """an object; names in groups have dots"""
+    dropped: NotRequired[int]
+    """lines before this one that the worker could not store"""
+
+
+class LogPage(TypedDict):
+    """What listLogs answers."""
+
+    items: list[LogLine]
+    next_cursor: NotRequired[str]
+    """absent after the last page"""
+    missing: NotRequired[str]
+    """which partitions did not answer, so that what they have is not in the list"""
+
+
 class Child(TypedDict):
     path: list[str]
     id: str
@@ -1815,6 +1838,31 @@ class ProgressBody(TypedDict):
     """0..100"""
     message: NotRequired[str]
     """at most 1 KiB"""
+
+
+class LineBody(TypedDict):
+    at: NotRequired[Timestamp]
+    """when it was logged; default now"""
+    level: NotRequired[str]
+    """debug, info (default), warn or error"""
+    message: NotRequired[str]
+    """cut, with the attributes, to 8 KiB"""
+    attributes: NotRequired[dict[str, Any]]
+
+
+class LogBody(TypedDict):
+    """What appendLog takes."""
+
+    lease: str
+    """of the execution, as it came with the claim"""
+    first: int
+    """number of the first line; under one lease they count from 1, also what may not have been stored. What was sent
+    before is recognised by it
+    """
+    dropped: NotRequired[int]
+    """lines that came before these and were not sent"""
+    lines: list[LineBody]
+    """1..100. An attempt keeps its last 1,000 lines and 256 KiB"""
 
 
 class SpendBody(TypedDict):

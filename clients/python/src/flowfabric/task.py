@@ -15,6 +15,7 @@ from .api import decode, encode, value_of
 from .errors import FlowFabricError, Permanent, Retry
 from .frames import Output
 from .gates import Gates
+from .log import Lines, logger_of
 from .models import (
     ChildOutcome,
     ChildrenBodyOptions,
@@ -110,6 +111,8 @@ class Task(Gates):
         self._steps = {name: value_of(p) for name, p in (claim.get("steps") or {}).items()}
         self._received: dict[str, int] = {}
         self._output = Output(self, claim.get("last_sequence", 0))
+        self._lines = Lines(lambda body: self.tell("log", **body), asyncio.get_running_loop())
+        self._logger: logging.Logger | None = None
 
     # Calls
 
@@ -141,14 +144,34 @@ class Task(Gates):
         self.heard = stop
         self.stopping.set()
 
+    async def send_all(self) -> None:
+        """Wait until all frames are stored, and lines of the log as far as the server takes them."""
+        await self._lines.drain()
+        await self.flush()
+
+    def forget_lines(self) -> None:
+        """The lease is lost: no more lines are sent."""
+        self._lines.close()
+
     async def end(self, verb: str, **body: Any) -> Any:
         """End the run with a call, after all frames were sent."""
-        await self.flush()
+        await self.send_all()
         answer = await self.call(verb, **body)
         self.ended = True
         return answer
 
     # Output
+
+    @property
+    def logger(self) -> logging.Logger:
+        """What it is told is kept with the execution, and goes to the logger flowfabric.task.
+
+        Of each attempt the last 1,000 lines and 256 KiB are kept, from the level `keep_logs` of the worker on.
+        Attributes are in `extra`. Logging never fails, and never waits for the server.
+        """
+        if self._logger is None:
+            self._logger = logger_of(self._worker.keep_logs, self._lines)
+        return self._logger
 
     async def frame(
         self,
@@ -279,7 +302,7 @@ class Task(Gates):
         return await self.wait(name, question=question, **options)
 
     async def _suspend(self, **body: Any) -> JSON:
-        await self.flush()
+        await self.send_all()
         reply = await self.call("suspend", **body)
         if reply["suspended"]:
             self.ended = True
@@ -311,7 +334,7 @@ class Task(Gates):
         """Run other executions, and return how they ended, by name."""
         outcomes: dict[str, ChildOutcome] | None = self.claim.get("children", {}).get(wait)
         if outcomes is None:
-            await self.flush()
+            await self.send_all()
             reply = await self.call("children", wait=wait, children=list(children), **options)
             if reply["parked"]:
                 self.ended = True
@@ -357,7 +380,7 @@ class Task(Gates):
         if self.failed_step and self.failed_step[0] is e:
             body["step"], body["step_took_ms"] = self.failed_step[1:]
         try:
-            await self.flush()
+            await self.send_all()
         except FlowFabricError:  # often the reason for which it fails
             pass
         await self.call("fail", **body)

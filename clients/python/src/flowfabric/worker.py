@@ -18,6 +18,7 @@ from .errors import ConnectionLost, FlowFabricError, Permanent, Retry
 from .frames import Frames
 from .http import HTTPTransport, Transport
 from .leases import Leases
+from .log import LEVELS, LogLevel
 from .models import Claimed
 from .task import Ended, Task
 from .threads import in_thread
@@ -37,7 +38,8 @@ class Worker:
 
     `concurrency` is how many handlers run at once, `lease` for how many seconds a worker that died keeps its
     executions, 2..600, `drain` for how many seconds handlers may go on after stop. `ssl_context` is for an address that
-    begins with https, where the default trusts what the machine trusts.
+    begins with https, where the default trusts what the machine trusts. `keep_logs` is the level from which on lines of
+    Task.logger are kept with their execution: debug, info, warn, error, or off.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Worker:
         capabilities: Sequence[str] = (),
         labels: dict[str, str] | None = None,
         version: str = "",
+        keep_logs: LogLevel = "info",
         ssl_context: ssl.SSLContext | None = None,
         transport: Transport | None = None,
     ) -> None:
@@ -62,6 +65,9 @@ class Worker:
             raise ValueError(f"concurrency is {concurrency}, want at least 1")
         if not 2 <= lease <= 600:
             raise ValueError(f"lease is {lease} s, want 2..600")
+        if keep_logs not in (*LEVELS, "off"):
+            raise ValueError(f"keep_logs is {keep_logs!r}, want debug, info, warn, error or off")
+        self.keep_logs: LogLevel = keep_logs
         self.handlers: dict[str, Handler] = {}
         self._schemas: dict[str, JSON] = {}
         self.concurrency, self.lease, self.drain = concurrency, lease, drain
@@ -230,6 +236,7 @@ class Worker:
         """Cancel the handler of a task, and tell nobody."""
         if not task.lost and not task.completing:
             task.lost = True
+            task.forget_lines()
             if task.work and task.work is not asyncio.current_task():
                 task.work.cancel()
 
@@ -256,7 +263,7 @@ class Worker:
             finally:
                 self._free(task)  # the next handler runs while this execution is settled
             text = _result(result)
-            await task.flush()
+            await task.send_all()
             task.check()
             task.completing = task.ended = True
             self._claims.complete(task, text)
