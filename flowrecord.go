@@ -43,7 +43,7 @@ type MemberRecord struct {
 	Lane      string       `json:"lane,omitempty"`
 	Attempt   int          `json:"attempt,omitempty" jsonschema:"number of the last attempt; none before the first"`
 	Category  Category     `json:"category,omitempty" jsonschema:"category of its failure, or the reason for the skip"`
-	StartedAt time.Time    `json:"started_at,omitzero"`
+	StartedAt time.Time    `json:"started_at,omitzero" jsonschema:"beginning of its last attempt"`
 	EndedAt   time.Time    `json:"ended_at,omitzero"`
 	Group     *GroupRecord `json:"group,omitempty" jsonschema:"condition for it to run"`
 	Wait      *WaitRecord  `json:"wait,omitempty" jsonschema:"the children that it waits for"`

@@ -201,6 +201,7 @@ func TestTextsAreComplete(t *testing.T) {
 	}
 	own.Lang, own.Dir = "ar", "rtl"
 	own.AnsweringAs += " {name}"
+	own.AnswerUntil += " {time}"
 	own.Time = func(t time.Time) string { return "«Time»" }
 	for _, text := range []*string{&own.Recorded, &own.OtherStands, &own.NotWaitedFor} {
 		*text += " {answer}"
@@ -243,8 +244,8 @@ func TestTextsAreComplete(t *testing.T) {
 	}
 	see(get.to(with(&clerk{d, token, suspend.Asked{Answer: stored("approve", "", suspend.Answer{Choice: "approve",
 		Comment: "c", By: "b"})}})))
-	asks := with(&clerk{d, token, suspend.Asked{Open: true, Question: &suspend.Question{Title: "?",
-		Arguments: []byte(`{}`)}}})
+	asks := with(&clerk{d, token, suspend.Asked{Open: true, ExpiresAt: time.Now(), Question: &suspend.Question{
+		Title: "?", Arguments: []byte(`{}`)}}})
 	see(get.to(asks))
 	see(postForm(asks, form("choice", "approve", "arguments", "{"), "text/html"))
 	for _, err := range []error{nil, ErrSignIn, errors.New("no")} {
@@ -269,8 +270,8 @@ func TestTextsAreComplete(t *testing.T) {
 			t.Errorf("a page has English in it: %s", text)
 		}
 	}
-	for _, want := range []string{`<html lang="ar" dir="rtl">`, "«AnsweringAs» Zoë", "«Recorded» «Approve»",
-		"«CommentTooLong» 8193"} {
+	for _, want := range []string{`<html lang="ar" dir="rtl">`, "«AnsweringAs» Zoë", "«AnswerUntil» «Time»",
+		"«Recorded» «Approve»", "«CommentTooLong» 8193"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no page has %s", want)
 		}

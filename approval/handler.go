@@ -105,7 +105,8 @@ func Link(base string, t suspend.Token) string {
 //
 //	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}
 //	200  {"status":"closed"}: too late
-//	200  of a GET: {"status":"question", "title", "text", "choices"}, {"status":"answered", …, "answer"}, or closed
+//	200  of a GET: {"status":"question", "title", "text", "choices", "expires_at"},
+//	     {"status":"answered", …, "answer"}, or closed
 //	400  a field is missing or not valid
 //	401  no token, or one that opens nothing: always the same bytes
 //	401  a token whose key was rotated out: its holder is told to get a new link
@@ -271,7 +272,7 @@ func (x *exchange) show() *reply {
 	case known != nil && !known.Open:
 		return x.closed(http.StatusOK)
 	}
-	return x.question(p, t)
+	return x.question(p, t, known)
 }
 
 // page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone

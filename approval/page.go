@@ -23,6 +23,7 @@ type view struct {
 	Answer  suspend.Answer // what was typed before
 	Heading string
 	Message string
+	Until   string // when answers end, "" for never
 }
 
 // form shows the question of a page, with a nonce of its own.
@@ -47,25 +48,32 @@ func (v view) Repeats() bool {
 	return json.Indent(&text, []byte(v.Text), "", "  ") == nil && bytes.Equal(text.Bytes(), v.details())
 }
 
+// AnswerBy tells until when an answer counts.
+func (v view) AnswerBy() string { return strings.ReplaceAll(v.T.AnswerUntil, "{time}", v.Until) }
+
 // As names who answers.
 func (v view) As() string { return strings.ReplaceAll(v.T.AnsweringAs, "{name}", v.Name) }
 
 const pageStyle = `
-:root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --paper: #f4f5f7; --card: #fff; --line: #8c959f; --main: #0b57d0;
-  --on-main: #fff; --bad: #a40e26; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --dim: #a9b1ba; --paper: #14171a; --card: #1f2327; --line: #7d8590;
-  --main: #8ab4f8; --on-main: #10233f; --bad: #ff9a9a; } }
+:root { color-scheme: light dark; --ink: #1a2026; --dim: #55606b; --paper: #f6f7f8; --card: #fff; --line: #d9dee3;
+  --edge: #8a95a0; --main: #0b6b63; --on-main: #fff; --bad: #b3261e; --soft: #def2ef; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaed; --dim: #9aa6b0; --paper: #101416; --card: #191f22;
+  --line: #313a40; --edge: #7d8890; --main: #58c7b9; --on-main: #06231f; --bad: #ff8f87; --soft: #12332f; } }
 * { box-sizing: border-box; }
-body { margin: 0; padding: 1rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
-main { max-width: 36rem; margin: 6vh auto; padding: 1.5rem; background: var(--card); border: 1px solid color-mix(in srgb, var(--line) 35%, transparent);
-  border-radius: .75rem; overflow-wrap: anywhere; }
+body { margin: 0; padding: 1rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+.site { max-width: 36rem; margin: 4vh auto .75rem; padding: 0 .25rem; font-weight: 700; color: var(--dim); }
+.until { padding: .5rem .75rem; border-left: 4px solid var(--main); border-radius: .4rem; background: var(--soft); }
+.after { margin: 1rem 0 0; color: var(--dim); font-size: .875rem; }
+main { max-width: 36rem; margin: 0 auto 6vh; padding: 1.5rem; background: var(--card); border: 1px solid var(--line);
+  border-radius: .5rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; }
 p { margin: 0 0 1.25rem; white-space: pre-line; }
 main > :last-child { margin-bottom: 0; }
 label { display: block; margin-bottom: .25rem; font-weight: 600; }
 label span { color: var(--dim); font-weight: 400; }
 textarea, input { display: block; width: 100%; margin-bottom: 1.25rem; padding: .6rem .7rem; color: inherit; background: transparent; font: inherit;
-  border: 1px solid var(--line); border-radius: .4rem; }
+  border: 1px solid var(--edge); border-radius: .4rem; }
 textarea { min-height: 6rem; resize: vertical; }
 #arguments { font: .875rem/1.5 ui-monospace, monospace; }
 [aria-invalid] { border-color: var(--bad); }
@@ -78,7 +86,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .4rem 1rem; mar
 dt { font-weight: 600; }
 dd { margin: 0; white-space: pre-line; }
 [role=alert] { color: var(--bad); font-weight: 600; }
-@media (max-width: 30rem) { main { margin: 0 auto; padding: 1.1rem; } }
+@media (max-width: 30rem) { .site { margin-top: 0; } main { margin: 0 auto; padding: 1.1rem; } }
 `
 
 // pageTemplate is one page for everything. The form posts to the address it was opened at without its query ("?"), so
@@ -93,6 +101,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <style>` + pageStyle + `</style>
 </head>
 <body>
+<p class="site">{{.T.Site}}</p>
 <main>
 {{- if or .Token .Stands}}
 <h1>{{.Title}}</h1>
@@ -113,6 +122,9 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 {{- end}}
 </dl>
 {{- else if .Token}}
+{{- if .Until}}
+<p class="until">{{.AnswerBy}}</p>
+{{- end}}
 {{- with .Problem}}
 <p role="alert" id="problem">{{.}}</p>
 {{- end}}
@@ -138,6 +150,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <button type="submit" name="choice" value="{{.Name}}">{{if .Label}}{{.Label}}{{else}}{{.Name}}{{end}}</button>
 {{- end}}
 </div>
+<p class="after">{{.T.Afterwards}}</p>
 </form>
 {{- else}}
 <h1>{{.Heading}}</h1>

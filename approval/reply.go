@@ -24,12 +24,13 @@ type reply struct {
 
 // jsonReply is an answer for programs.
 type jsonReply struct {
-	Status  string         `json:"status"`            // question, answered, delivered, duplicate, closed or error
-	Error   string         `json:"error,omitempty"`   // a code
-	Message string         `json:"message,omitempty"` // for whoever reads it
-	Signal  string         `json:"signal,omitempty"`  // the id of the signal that stands
-	Effect  suspend.Effect `json:"effect,omitempty"`  // and what became of it
-	Open    *bool          `json:"open,omitempty"`    // the waitpoint takes more signals
+	Status  string         `json:"status"`              // question, answered, delivered, duplicate, closed or error
+	Error   string         `json:"error,omitempty"`     // a code
+	Message string         `json:"message,omitempty"`   // for whoever reads it
+	Signal  string         `json:"signal,omitempty"`    // the id of the signal that stands
+	Effect  suspend.Effect `json:"effect,omitempty"`    // and what became of it
+	Open    *bool          `json:"open,omitempty"`      // the waitpoint takes more signals
+	Until   time.Time      `json:"expires_at,omitzero"` // answers end
 	Title   string         `json:"title,omitempty"`
 	Text    string         `json:"text,omitempty"`
 	Choices []jsonChoice   `json:"choices,omitempty"`
@@ -122,8 +123,12 @@ func (x *exchange) delivered(d suspend.Delivered, heading, message string) *repl
 }
 
 // question is the answer to a GET.
-func (x *exchange) question(p page, t suspend.Token) *reply {
-	return &reply{status: http.StatusOK, body: p.json("question"), page: x.form(p, t)}
+func (x *exchange) question(p page, t suspend.Token, known *suspend.Asked) *reply {
+	a := &reply{status: http.StatusOK, body: p.json("question"), page: x.form(p, t)}
+	if known != nil && !known.ExpiresAt.IsZero() {
+		a.body.Until, a.page.Until = known.ExpiresAt.UTC(), x.texts.Time(known.ExpiresAt)
+	}
+	return a
 }
 
 // json is a page for programs.

@@ -11,12 +11,16 @@ import (
 
 // Texts are all words of the page but those of a question. An empty one has its English default, which
 // is shown behind it, so an application gives those of its language. {answer} stands for the label of a choice,
-// {name} for a name, {bytes} for a number. All is plain text. What programs are told stays English.
+// {name} for a name, {time} for what Time writes, {bytes} for a number. All is plain text. What programs are told
+// stays English.
 type Texts struct {
 	Lang string // of the page, as in HTML: en
 	Dir  string // how it is written: ltr, or rtl
 
+	Site        string // whose page it is, above everything: FlowFabric
 	Title       string // of a page without one: Your answer is needed
+	AnswerUntil string // above the form, where an answer has an end: Please answer until {time}.
+	Afterwards  string // below the buttons: The work goes on with your answer at once. It cannot be changed.
 	Approve     string // the label of the default choice approve: Approve
 	Reject      string // and of reject: Reject
 	Details     string // labels the field with what an answer may change: Details, which you may change
@@ -27,7 +31,7 @@ type Texts struct {
 	AnsweringAs string // instead of the field for the name, if Config.By knows it: You answer as {name}.
 
 	ThankYou   string // a heading: Thank you
-	Recorded   string // Your answer “{answer}” was recorded.
+	Recorded   string // Your answer “{answer}” was recorded. You can close this page.
 	SignalSent string // after a callback: The signal was delivered.
 
 	Answered  string // on an answered link: This was answered. The answer stands.
@@ -72,12 +76,14 @@ type Texts struct {
 
 // english are the defaults.
 var english = Texts{
-	Lang: "en", Dir: "ltr",
-	Title: "Your answer is needed", Approve: "Approve", Reject: "Reject", Comment: "Comment", Name: "Your name",
+	Lang: "en", Dir: "ltr", Site: "FlowFabric", AnswerUntil: "Please answer until {time}.",
+	Afterwards: "The work goes on with your answer at once. It cannot be changed.",
+	Title:      "Your answer is needed", Approve: "Approve", Reject: "Reject", Comment: "Comment", Name: "Your name",
 	Details: "Details, which you may change", NoDetails: "The details are not JSON.",
 	Optional: "(optional)", YourAnswer: "Your answer", AnsweringAs: "You answer as {name}.",
-	ThankYou: "Thank you", Recorded: "Your answer “{answer}” was recorded.", SignalSent: "The signal was delivered.",
-	Answered: "This was answered. The answer stands.", Decision: "Answer", DecidedBy: "By", DecidedAt: "At",
+	ThankYou: "Thank you", Recorded: "Your answer “{answer}” was recorded. You can close this page.",
+	SignalSent: "The signal was delivered.",
+	Answered:   "This was answered. The answer stands.", Decision: "Answer", DecidedBy: "By", DecidedAt: "At",
 	Time:            func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	AlreadyAnswered: "Already answered",
 	OtherStands:     "An answer was already recorded: “{answer}”. It stands, and yours was not recorded.",

@@ -28,6 +28,21 @@ type Config struct {
 	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of
 	// the page, with the path as it came, so paths that begin with /v1/ must be its own.
 	API http.Handler
+	// TraceURL is where somebody sees the trace of an execution: an http or https address of at most 2,048 bytes with
+	// {trace} in the place of its id of 32 hexadecimal digits, such as https://traces.example/trace/{trace}. Default:
+	// none, and pages have no such link.
+	TraceURL string
+	// SignInURL is where the page sends somebody who has no token, or whose token is refused: an http or https
+	// address, or a path that begins with one slash, of at most 2,048 bytes. {return} in it stands for the address of
+	// the page. Whoever signs them in sends them back with a cookie that Authorize of the API knows, or with
+	// #token=SECRET behind that address. Default: the page has a form for the token.
+	SignInURL string
+	// Title is what the page is called, 1..40 bytes in one line. Default FlowFabric.
+	Title string
+	// Colors are colours of the page by name: main, on-main, main-soft, paper, card, ink, dim, line and soft, and with
+	// dark- before it the same in the dark. Each is #rgb or #rrggbb. Choose pairs that people can tell apart: ink on
+	// card, on-main on main. Default: those of FlowFabric.
+	Colors map[string]string
 }
 
 // Handler serves the page. It is an [http.Handler] and safe for concurrent use. Make it with [New].
@@ -48,13 +63,25 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("%w: dashboard: API is nil: make one with httpapi.New", flowfabric.ErrConfig)
 	}
 	h := &Handler{api: cfg.API, files: map[string]*file{}}
-	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
+	head, err := cfg.head()
+	if err != nil {
+		return nil, err
+	}
+	if css := cfg.theme(); css != "" {
+		if h.files[themePath], err = newFile(themePath, []byte(css)); err != nil {
+			return nil, fmt.Errorf("dashboard: %w", err)
+		}
+	}
+	err = fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if name == "assets/index.html" {
+			text = bytes.Replace(text, []byte("</head>"), []byte(head+"</head>"), 1)
 		}
 		h.files["/"+name], err = newFile(name, text)
 		return err

@@ -836,6 +836,8 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"kind":"echo"}`, 400)
 	a.as("operator", "DELETE", "/v1/schedules/hourly", "", 204)
 	a.schedulesOfOwners()
+	a.fromSchedules()
+	a.editsSchedules()
 	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 ||
 		l.Items[0].Kind != "echo" || len(l.Items[0].Upcoming) != 5 {
 		t.Errorf("%+v", l)

@@ -217,6 +217,7 @@ var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execut
 	"setIndex":    "set index store",
 	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker",
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
+	"editSchedule": "put schedule", "runSchedule": "run schedule", "backfillSchedule": "backfill schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putGate": "create gate",
 	"ensureGate": "create gate", "removeGate": "remove gate", "adjustUsage": "adjust gate",
 	"raiseLimits": "raise gate",

@@ -53,6 +53,8 @@ type Asked struct {
 	// waitpoint, and once the execution waits for something else.
 	Question *Question
 	Open     bool // it takes signals
+	// ExpiresAt is until when it takes them; zero: without end.
+	ExpiresAt time.Time
 	// Answer is the signal that stands as its answer, nil if there is none yet. While the waitpoint is open only a
 	// decision on the page for links counts. The payload is missing where the store has forgotten it, for
 	// example after a replay from scratch.

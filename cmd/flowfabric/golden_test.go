@@ -228,7 +228,8 @@ func init() {
 		"schedules put trial --kind report --every 8760h --until 2099-12-31T00:00:00Z --max-runs 14 --jitter 1h --by anna",
 		"schedules show trial --next 1", "schedules show trial --next 0 --json",
 		"schedules put trial --kind report --every 8760h --until 2020-01-01T00:00:00Z", "schedules list",
-		"schedules put x --kind report --every 1h --until tomorrow",
+		"schedules backfill trial --from 2020-01-01T00:00:00Z --to 2019-01-01T00:00:00Z", "schedules backfill trial",
+		"schedules run nobody", "schedules put x --kind report --every 1h --until tomorrow",
 		"schedules put x --kind report --every 1h --jitter 25h")
 	sessions["types"] = append(lines("schema", "schema --json", "schema --kind echo", "types --lang ts",
 		"types --lang python --kind echo", "types --lang ts --kind nobody", "types --lang ts --namespace blue",

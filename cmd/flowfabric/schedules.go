@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -87,6 +88,29 @@ whatever the schedule had before. Putting the same schedule again changes nothin
 		route:   "POST /v1/schedules/{NAME}:resume", done: "resumed",
 	},
 	{
+		use: "run NAME", short: "Submit the work of a schedule now",
+		long: `run submits once what the schedule submits, now. The schedule stays as it is: its counts, its next
+instant, and a pause. Every call submits another execution, or flow.`,
+		example: "  flowfabric schedules run nightly --reason 'the disk was full at night'",
+		route:   "POST /v1/schedules/{NAME}:run",
+		show: told(func(p *page, q *request, r apiv1.ScheduleRun) {
+			p.say("%s: submitted %s", q.args[0], ranAs(r))
+		}),
+	},
+	{
+		use: "backfill NAME", short: "Submit the work of a schedule for instants that have passed",
+		long: `backfill submits what the schedule submits for each of its instants in a range, both ends included: at
+most 1,000, and for flows 10,000 nodes in all. They start at once and not in turn. Each instant has an id of its
+own: one that was submitted before, by the schedule or by a backfill, is left alone, so the command may be
+repeated. A flow is another one once its schedule was changed.`,
+		example: "  flowfabric schedules backfill hourly --from 2026-05-01T00:00:00Z --to 2026-05-01T12:00:00Z",
+		route:   "POST /v1/schedules/{NAME}:backfill",
+		flags: []member{timed("from", "from", "a `time` (RFC 3339), required"),
+			timed("to", "to", "a `time` (RFC 3339) that is not in the future (default now)")},
+		needed: [][]string{{"from"}},
+		show:   told(func(p *page, q *request, b apiv1.Backfilled) { backfillText(p, q.args[0], b) }),
+	},
+	{
 		use: "remove NAME", short: "Forget a schedule",
 		long:    `remove deletes a schedule with its counts. Work that it submitted stays and goes on.`,
 		example: "  flowfabric schedules remove nightly",
@@ -153,5 +177,27 @@ func scheduleText(p *page, v admin.ScheduleInfo) {
 			p.say("\nupcoming:")
 		}
 		p.say("  %s", instant(t))
+	}
+}
+
+// ranAs is what was submitted of a schedule.
+func ranAs(r apiv1.ScheduleRun) string {
+	if r.Flow.IsZero() {
+		return r.Execution.String()
+	}
+	return "flow " + r.Flow.String()
+}
+
+func backfillText(p *page, name string, b apiv1.Backfilled) {
+	p.say("%s: %s submitted, %d before, %d refused", name, count(b.Created, "instant"), b.Existed, b.Refused)
+	for _, r := range b.Items {
+		switch {
+		case r.Error != "":
+			p.say("  %s  refused: %s", instant(r.Due), r.Error)
+		case r.Existed:
+			p.say("  %s  existed: %s", instant(r.Due), ranAs(r))
+		default:
+			p.say("  %s  %s", instant(r.Due), ranAs(r))
+		}
 	}
 }

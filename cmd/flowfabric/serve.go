@@ -47,6 +47,7 @@ type serveFlags struct {
 	addr, tokens string
 	origins      []string
 	proxies      []string
+	traceURL     string
 	idle         bool
 	logJSON      bool
 	connections  int
@@ -89,6 +90,8 @@ execution; give it to all processes behind one address. serve does not do TLS; p
 		"`origin` of pages that may call, such as https://app.example; may be repeated")
 	flags.StringArrayVar(&f.proxies, "trusted-proxy", nil,
 		"`address` or range of a proxy whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be repeated")
+	flags.StringVar(&f.traceURL, "trace-url", "",
+		"`address` at which people see a trace, with {trace} in the place of its id; the dashboard links to it")
 	flags.BoolVar(&f.idle, "no-maintenance", false, "do not keep time: workers or other processes do")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log JSON lines")
 	flags.IntVar(&f.connections, "max-connections", 20_000, "connections at once; more wait")
@@ -137,7 +140,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer c.Close()
 	registry := prometheus.NewRegistry()
 	api, err := newGateway(gatewayConfig{client: c, tokens: tokens, origins: f.origins, proxies: proxies,
-		streamKey: streamKey, logger: logger, registry: registry, connections: f.connections})
+		streamKey: streamKey, traceURL: f.traceURL, logger: logger, registry: registry, connections: f.connections})
 	if err != nil {
 		return err
 	}
@@ -243,6 +246,7 @@ type gatewayConfig struct {
 	origins     []string
 	proxies     []netip.Prefix
 	streamKey   []byte
+	traceURL    string
 	logger      *slog.Logger
 	registry    *prometheus.Registry
 	connections int
@@ -267,7 +271,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := dashboard.New(dashboard.Config{API: handler})
+	page, err := dashboard.New(dashboard.Config{API: handler, TraceURL: cfg.traceURL})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ import { html, useState } from "./vendor/preact-htm.js"
 import { exactly, post } from "./api.js"
 import { may } from "./live.js"
 import { mailboxOf, sendMessage } from "./message.js"
+import { Prose } from "./markdown.js"
 import { asJSON, Failure, Field, instant, tell, tellProblem, Time, to, visible } from "./ui.js"
 
 // questionsOf are the items that an execution's wait is shown as: one, or one for each of several questions.
@@ -17,7 +18,8 @@ export const titleOf = item => item.question?.title || (mailboxOf(item.name) ? "
 const same = (text, json) => { try { return JSON.stringify(exactly(text), null, 2) === json } catch { return false } }
 
 // Answer shows a question with its choices, or, when none was stored, a field for the payload of a signal.
-export function Answer({ item, onDone }) {
+// brief, which a list says, leaves out what the list says itself, and cuts a long text while it is true. more is one more button.
+export function Answer({ item, onDone, brief, more }) {
   const point = item.waitpoints[0]
   const [key, setKey] = useState(point?.key ?? "")
   const [comment, setComment] = useState("")
@@ -57,16 +59,16 @@ export function Answer({ item, onDone }) {
       ${may("sendMessage") && html`<div class="buttons start"><button type="button" class="main" onClick=${() => sendMessage({ id: item.execution, kind: item.kind, mailbox, then: onDone })}>Send a message</button></div>`}</div>`
   }
   if (item.reason === "waiting_for_children") return html`<p>It goes on by itself when they have ended. <a href=${to(["flows", item.execution])}>See its children</a></p>`
-  if (!point) return html`<p>${question?.text ? visible(question.text) : "It waits for its time, or for an operator who resumes it."}</p>`
-  return html`<div class="answer">${question?.text && question.text !== question.title && (!repeats || !may("answerWaitpoint")) && html`<p class="pre" dir="auto">${visible(question.text)}</p>`}
+  if (!point) return question?.text ? html`<${Prose} text=${question.text} />` : html`<p>It waits for its time, or for an operator who resumes it.</p>`
+  return html`<div class="answer">${question?.text && question.text !== question.title && (!repeats || !may("answerWaitpoint")) && html`<div class=${brief ? "cut" : ""}><${Prose} text=${question.text} /></div>`}
     ${question?.title === "(encrypted)" && html`<p class="dim">This server has no key for the question. Look it up where there is one before you decide.</p>`}
-    ${item.timeout_at && html`<p class="dim">Answers count until ${instant(item.timeout_at)} (<${Time} at=${item.timeout_at} />).</p>`}
+    ${item.timeout_at && brief === undefined && html`<p class="dim">Answers count until ${instant(item.timeout_at)} (<${Time} at=${item.timeout_at} />).</p>`}
     ${!wrong && html`<${Failure} error=${error} />`}
     ${!may("answerWaitpoint") ? html`${before && !repeats && html`<pre dir="ltr" aria-label="Arguments">${visible(before)}</pre>`}<p class="dim">You may look at it, but not answer.</p>` : question ? html`
       ${before && html`${wrong && html`<${Failure} error=${error} />`}<${Field} label="Arguments" kind="area" rows=${Math.min(14, Math.max(4, before.split("\n").length))} dir="ltr" aria-invalid=${wrong ? "true" : undefined} value=${details} onInput=${setDetails} hint="JSON, which you may change before you approve" />`}
-      <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" hint="The handler gets it with your name." />
+      <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" placeholder="Comment for the handler, with your name" />
       <div class="buttons start">${question.choices.map((c, i) => html`<button key=${c.name} type="button" class=${i === 0 ? "main" : ""} disabled=${busy}
-        onClick=${() => decide(c.name)}>${visible(c.label || c.name)}</button>`)}</div>`
+        onClick=${() => decide(c.name)}>${visible(c.label || c.name)}</button>`)}${more}</div>`
     : html`${item.waitpoints.length > 1 && html`<${Field} label="Waitpoint" kind="choice" options=${item.waitpoints.map(w => [w.key, visible(w.key) + (w.signals ? ` (${w.signals} received)` : "")])} value=${key} onInput=${setKey} />`}
       <${Field} label="Payload" kind="area" rows="3" value=${payload} onInput=${setPayload} hint="JSON, at most 64 KiB: what the handler reads as the answer" />
       <div class="buttons start"><button type="button" class="main" disabled=${busy} onClick=${() => { try { send({ payload: asJSON(payload, "The payload") ?? null }) } catch (e) { setError(e) } }}>Send</button></div>`}</div>`

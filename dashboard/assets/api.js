@@ -6,6 +6,40 @@ export const base = new URL("../", import.meta.url)
 const kept = "flowfabric.token"
 let token = sessionStorage.getItem(kept) || localStorage.getItem(kept) || ""
 
+// told is what the configuration of the page says.
+const told = name => document.querySelector(`meta[name=flowfabric-${name}]`)?.content || ""
+
+// title is what the page is called.
+export const title = told("title") || "FlowFabric"
+
+const sent = "flowfabric.sent" // set while somebody is away to sign in: no other way back brings a token
+
+// sendAway leads to where people sign in, unless they come from there; false: there is no such place. by: they ask for it.
+export function sendAway(by) {
+  const to = told("sign-in")
+  if (!to || !by && sessionStorage.getItem(sent)) return false
+  sessionStorage.setItem(sent, "1")
+  location.assign(to.replaceAll("{return}", encodeURIComponent(location.href)))
+  return true
+}
+
+export const signsInElsewhere = told("sign-in") !== ""
+
+// What comes back from there with #token=… is taken, and leaves the address. Without a sign-in of this tab a link cannot bring a token.
+const brought = /(?:^|#)token=([^&#]+)/.exec(location.hash)
+if (brought) {
+  if (sessionStorage.getItem(sent) === "1") {
+    token = decodeURIComponent(brought[1])
+    sessionStorage.setItem(kept, token)
+  }
+  history.replaceState(null, "", location.pathname + location.search + (location.hash.replace(brought[0], "") || "#/"))
+}
+
+export const cameBack = () => sessionStorage.removeItem(sent)
+
+// stayOut is for somebody who signs out: the page does not sign them in again by itself.
+export const stayOut = () => { signOut(); if (signsInElsewhere) sessionStorage.setItem(sent, "out") }
+
 export const signedIn = () => token !== ""
 
 // signIn remembers a token for this tab, or for this browser.

@@ -1,7 +1,7 @@
-// A chart of the last hour. The library for it is loaded when the first chart is shown.
+// A chart of a while. The library for it is loaded when the first chart is shown.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { base } from "./api.js"
-import { rate } from "./ui.js"
+import { number, rate } from "./ui.js"
 
 let loading = null
 
@@ -23,12 +23,19 @@ const clock = seconds => t => new Date(t * 1000).toLocaleTimeString("en-GB", { h
 
 const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()
 
-// Chart draws series of points: [name, value of a point, color].
-export function Chart({ points, series, label }) {
+const count = v => Number.isInteger(v) ? number(v) : rate(v)
+const high = 160
+
+// Chart draws series of points: [name, value of a point, color]. The line above it has the values of the point under the mouse, or of the one that the arrow keys
+// chose, else those of the last. Charts with the same group show the same instant. say makes a text of a value.
+export function Chart({ points, series, label, group, say = count }) {
   const frame = useRef(null), plot = useRef(null)
   const [failed, setFailed] = useState("")
   const [theme, setTheme] = useState(0)
+  const [at, setAt] = useState(null)
   const data = [points.map(p => Date.parse(p.at) / 1000), ...series.map(([, value]) => points.map(value))]
+  const latest = useRef(data)
+  latest.current = data
   useEffect(() => {
     const dark = matchMedia("(prefers-color-scheme: dark)"), turn = () => setTheme(t => t + 1)
     dark.addEventListener("change", turn)
@@ -44,19 +51,30 @@ export function Chart({ points, series, label }) {
       if (!here) return
       const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "12px system-ui" }
       plot.current = new uPlot({
-        width: frame.current.clientWidth, height: 170, cursor: { y: false }, legend: { show: false },
+        width: frame.current.clientWidth, height: high, legend: { show: false },
+        cursor: { y: false, drag: { x: false }, ...(group && { sync: { key: group } }) },
+        hooks: { setCursor: [u => setAt(u.cursor.left >= 0 ? u.cursor.idx ?? null : null)] },
         scales: { y: { range: (_, min, max) => [0, Math.max(1, max * 1.1)] } },
-        axes: [{ ...axis, space: 70, values: (u, list) => list.map(clock(u.scales.x.max - u.scales.x.min < 300)) }, { ...axis, size: 48, values: (_, list) => list.map(v => v >= 10000 ? `${v / 1000}k` : v) }],
+        axes: [{ ...axis, size: 30, space: 70, values: (u, list) => list.map(clock(u.scales.x.max - u.scales.x.min < 300)) }, { ...axis, size: say === count ? 48 : 64, values: (_, list) => list.map(v => say === count ? v >= 10000 ? `${v / 1000}k` : v : say(v)) }],
         series: [{}, ...series.map(([name, , c]) => ({ label: name, stroke: color(c), width: 2, fill: color(c) + "22", points: { show: false } }))],
-      }, data, frame.current)
-      resize = new ResizeObserver(() => frame.current && plot.current.setSize({ width: frame.current.clientWidth, height: 170 }))
+      }, latest.current, frame.current)
+      resize = new ResizeObserver(() => frame.current && plot.current.setSize({ width: frame.current.clientWidth, height: high }))
       resize.observe(frame.current)
     }, e => here && setFailed(e.message))
-    return () => { here = false; resize?.disconnect(); plot.current?.destroy(); plot.current = null }
+    return () => { here = false; resize?.disconnect(); plot.current?.destroy(); plot.current = null; setAt(null) }
   }, [theme, some])
   useEffect(() => { plot.current?.setData(data) }, [points])
-  const last = points[points.length - 1]
-  return html`<div class="chart"><p class="legend">${series.map(([name, value, c]) => html`<span key=${name}><i class=${"dot c-" + c}></i>${name} <b>${last ? (Number.isInteger(value(last)) ? value(last).toLocaleString("en") : rate(value(last))) : "–"}</b></span>`)}</p>
-    <div ref=${frame} class="plot" role="img" aria-label=${label}></div>${failed && html`<p class="dim">${failed}</p>`}
-    ${!some && html`<p class="dim">The server begins to look when it starts. The line grows by a point every ten seconds.</p>`}</div>`
+  const i = Math.min(at ?? Infinity, points.length - 1), shown = points[i]
+  const values = series.map(([name, value]) => [name, shown ? say(value(shown)) : "–"])
+  const when = shown ? clock(true)(data[0][i]) : ""
+  const show = n => plot.current?.setCursor(n === null ? { left: -10, top: -10 } : { left: plot.current.valToPos(data[0][n], "x"), top: 10 }, true, true)
+  const keys = e => {
+    const to = { ArrowLeft: i - 1, ArrowRight: i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: points.length - 1 }[e.key]
+    if (e.key === "Escape") show(null)
+    else if (to !== undefined) { show(Math.max(0, Math.min(points.length - 1, to))); e.preventDefault() }
+  }
+  return html`<div class="chart"><p class="legend">${values.map(([name, text], n) => html`<span key=${name}><i class=${"dot c-" + series[n][2]}></i>${name} <b>${text}</b></span>`)}<span class="when">${at === null ? "now" : when}</span></p>
+    ${some ? html`<div key="plot" ref=${frame} class="plot" role="slider" tabindex="0" aria-label=${label} aria-valuemin="0" aria-valuemax=${points.length - 1} aria-valuenow=${i} aria-valuetext=${`${when}: ${values.map(v => v.join(" ")).join(", ")}`} onKeyDown=${keys} onBlur=${() => show(null)}></div>`
+      : html`<p key="none" class="plot none">The server begins to look when it starts.<br />The line grows by a point every ten seconds.</p>`}
+    ${failed && html`<p class="dim">${failed}</p>`}</div>`
 }

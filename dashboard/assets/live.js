@@ -22,6 +22,9 @@ export function useStore(store) {
 export const me = makeStore(null)
 export const may = operation => !!me.get() && me.get().operations.includes(operation)
 
+// offers tells whether the API has an operation of such a name for who looks: an older server has fewer.
+export const offers = name => !!me.get() && me.get().operations.some(o => name.test(o))
+
 // namespace is the one that lists are about: "" is the default of the API, "*" all of them.
 export const namespace = makeStore("")
 
@@ -155,4 +158,14 @@ export async function loadAll(path, query, n, signal) {
     cursor = page.next_cursor || ""
   } while (cursor && items.length < n)
   return { items, cursor }
+}
+
+// unreplaced are the lost workers whose place no other one took within a minute: of the same pool, or on the same host if they have none.
+export function unreplaced(workers) {
+  const taken = new Set(), same = (a, b) => a.pool ? a.pool === b.pool : !!a.host && a.host === b.host && !b.pool
+  return workers.filter(w => !w.alive && !w.dead).filter(w => {
+    const other = workers.find(o => o.alive && !taken.has(o.instance) && same(w, o) && Math.abs(Date.parse(o.registered_at) - Date.parse(w.seen_at)) <= 60000)
+    if (other) taken.add(other.instance)
+    return !other
+  })
 }

@@ -1,6 +1,6 @@
 // The frame around the pages: who looks, where to go, whether the API answers, and the page itself.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact-htm.js"
-import { get, signedIn, signIn, signOut } from "./api.js"
+import { cameBack, get, sendAway, signedIn, signIn, signOut, signsInElsewhere, stayOut, title } from "./api.js"
 import { followPulse, may, me, namespace, pulse, useStore } from "./live.js"
 import { Ask, checkID, Dialogs, Failure, Field, go, number, open, place, to, Toasts } from "./ui.js"
 
@@ -12,9 +12,13 @@ const pages = [
   { path: "queues", title: "Queues", key: "q", load: () => import("./pages/queues.js") },
   { path: "workers", title: "Workers", key: "w", load: () => import("./pages/workers.js") },
   { path: "schedules", title: "Schedules", key: "s", load: () => import("./pages/schedules.js") },
-  { path: "gates", title: "Gates", key: "t", load: () => import("./pages/gates.js") },
-  { path: "health", title: "Health", key: "h", load: () => import("./pages/health.js"), badge: now => now && now.partitions_overdue + now.partitions_frozen + now.partitions_silent, bad: true },
+  { path: "gates", title: "Gates", key: "t", load: () => import("./pages/gates.js"), asks: ["listGates"] },
+  { path: "trail", title: "Audit trail", key: "r", load: () => import("./pages/trail.js"), asks: ["listTrail"] },
+  { path: "health", title: "Health", key: "h", load: () => import("./pages/health.js"), asks: ["examine", "listPartitions", "listTokenKeys"], badge: now => now && now.partitions_overdue + now.partitions_frozen + now.partitions_silent, bad: true },
 ]
+
+// mine are the pages with something that who looks may see.
+const mine = () => pages.filter(p => !p.asks || p.asks.some(may))
 
 function usePlace() {
   const [at, set] = useState(place())
@@ -62,13 +66,14 @@ function SignIn({ onDone, error }) {
       setBusy(false)
     }
   }
-  return html`<main class="signin card" id="main"><form onSubmit=${submit}><h1>FlowFabric</h1>
+  return html`<main class="signin card" id="main"><form onSubmit=${submit}><h1>${title}</h1>
+    ${signsInElsewhere && html`<p>You are not signed in.</p><p><button type="button" class="main" onClick=${() => sendAway(true)}>Sign in</button></p><h2>Or with a token</h2>`}
     <p>Sign in with your token. An administrator makes one with <code>flowfabric token new</code>.</p>
     <input class="hidden" type="text" name="username" value="token" autocomplete="username" tabindex="-1" aria-hidden="true" readonly />
     <${Field} label="Token" kind="password" value=${secret} onInput=${set} required autocomplete="current-password" />
     <${Field} label="Stay signed in on this computer" kind="check" value=${stay} onInput=${setStay} />
     <${Failure} error=${wrong} />
-    <button type="submit" class="main" disabled=${busy || !secret.trim()}>Sign in</button></form></main>`
+    <button type="submit" class=${signsInElsewhere ? "" : "main"} disabled=${busy || !secret.trim()}>${signsInElsewhere ? "Use the token" : "Sign in"}</button></form></main>`
 }
 
 const themes = ["auto", "light", "dark"]
@@ -81,7 +86,7 @@ setTheme(themes.includes(localStorage.getItem(themeKey)) ? localStorage.getItem(
 
 function Keys({ close }) {
   return html`<div><h2 id="dialog-title">Keys</h2><table class="keys"><tbody>
-    ${pages.map(p => html`<tr key=${p.key}><td><kbd>g</kbd> <kbd>${p.key}</kbd></td><td>${p.title}</td></tr>`)}
+    ${mine().map(p => html`<tr key=${p.key}><td><kbd>g</kbd> <kbd>${p.key}</kbd></td><td>${p.title}</td></tr>`)}
     <tr><td><kbd>/</kbd></td><td>Go to the first filter of the page, or open an execution by its id</td></tr>
     <tr><td><kbd>?</kbd></td><td>This list</td></tr></tbody></table>
     <div class="buttons"><button type="button" class="main" onClick=${() => close()}>Close</button></div></div>`
@@ -108,7 +113,7 @@ function useKeys() {
     const pressed = e => {
       if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, textarea, select, dialog")) return
       if (e.key === "g") { lead = Date.now(); return }
-      const page = pages.find(p => p.key === e.key)
+      const page = mine().find(p => p.key === e.key)
       if (page && Date.now() - lead < 1500) { lead = 0; location.hash = "#/" + page.path } else if (e.key === "?") open(Keys)
       else if (e.key === "/") {
         const first = document.querySelector("main .filters input, main .filters select")
@@ -148,24 +153,24 @@ function Shell({ at }) {
   const main = useRef(null), first = useRef(true)
   useKeys()
   useEffect(() => followPulse(), [who.name])
-  const path = at.parts[0] ?? ""
+  const path = at.parts[0] === "overview" ? "" : at.parts[0] ?? ""
   const page = pages.find(p => p.path === path && (at.parts.length === 1 || at.parts.length === 0 || at.parts.length === 2 && p.one))
   useEffect(() => {
     setMenu(false)
-    document.title = page ? `${at.parts[1] ? at.parts[1] + " · " : ""}${page.title} · FlowFabric` : "FlowFabric"
+    document.title = page ? `${at.parts[1] ? at.parts[1] + " · " : ""}${page.title} · ${title}` : title
     if (first.current) { first.current = false; return }
     scrollTo(0, 0)
     main.current?.focus({ preventScroll: true })
   }, [at.parts.join("/")])
   return html`<div class="shell">
     <a class="skip" href="#main" onClick=${e => { e.preventDefault(); main.current.focus() }}>Skip to the page</a>
-    <header><a class="brand" href="#/"><img src="assets/icon.svg" alt="" width="26" height="26" />FlowFabric</a>
+    <header><a class="brand" href="#/"><img src="assets/icon.svg" alt="" width="26" height="26" />${title}</a>
       <button type="button" class="quiet burger" aria-expanded=${menu} aria-controls="nav" onClick=${() => setMenu(!menu)}>Menu</button>
       <${Live} /><span class="fill"></span><${NamespaceChoice} />
       <button type="button" class="quiet theme" onClick=${() => { const next = themes[(themes.indexOf(theme) + 1) % 3]; setTheme(next); choose(next) }}>Theme: ${theme}</button>
       <span class="who" title=${`You are ${who.name}, ${who.role}`}>${who.name}<small>${who.role}</small></span>
-      ${signedIn() && html`<button type="button" class="quiet" onClick=${() => { signOut(); location.reload() }}>Sign out</button>`}</header>
-    <nav id="nav" aria-label="Pages" class=${menu ? "shown" : ""}><ul>${pages.map(p => html`<li key=${p.path}><a href=${to(p.path ? [p.path] : [])} aria-current=${page === p ? "page" : undefined}>${p.title}
+      ${signedIn() && html`<button type="button" class="quiet" onClick=${() => { stayOut(); location.reload() }}>Sign out</button>`}</header>
+    <nav id="nav" aria-label="Pages" class=${menu ? "shown" : ""}><ul>${mine().map(p => html`<li key=${p.path}><a href=${to(p.path ? [p.path] : [])} aria-current=${page === p ? "page" : undefined}>${p.title}
       ${p.badge?.(now) > 0 && html` <span class=${"badge" + (p.bad ? " bad" : "")}>${number(p.badge(now))}</span>`}</a></li>`)}</ul>
       <button type="button" class="quiet small" onClick=${openByID}>Open by id</button> <button type="button" class="quiet small" onClick=${() => open(Keys)}>Keys</button></nav>
     <main id="main" ref=${main} tabindex="-1">${page ? html`<${Page} key=${page.path + "/" + (at.parts[1] ?? "")} at=${at} page=${page} />` : html`<${NotFound} />`}</main>
@@ -176,7 +181,7 @@ function App() {
   const who = useStore(me), at = usePlace()
   const [error, setError] = useState(null)
   const [asked, setAsked] = useState(false)
-  const enter = w => { if (!namespace.get() && !w.namespaces) namespace.set("*"); me.set(w) }
+  const enter = w => { if (!namespace.get() && !w.namespaces) namespace.set("*"); cameBack(); me.set(w) }
   const load = () => get("me").then(w => { enter(w); setError(null) }, e => {
     setError(e)
     if (e.away) setTimeout(load, 2000)
@@ -187,11 +192,12 @@ function App() {
     addEventListener("signedout", out)
     return () => removeEventListener("signedout", out)
   }, [])
-  if (who && !may("getOverview")) return html`<main class="signin card" id="main"><h1>FlowFabric</h1><p>${who.name} is a ${who.role}, which may not look at the dashboard. Sign in with another token.</p>
+  if (who && !may("getOverview")) return html`<main class="signin card" id="main"><h1>${title}</h1><p>${who.name} is a ${who.role}, which may not look at the dashboard. Sign in with another token.</p>
     <button type="button" class="main" onClick=${() => { signOut(); location.reload() }}>Sign out</button></main>`
   if (who) return html`<${Shell} at=${at} />`
   if (!asked) return html`<p class="boot">Loading the dashboard…</p>`
-  if (error && error.status !== 401) return html`<main class="signin card" id="main"><h1>FlowFabric</h1><${Failure} error=${error} retry=${load} /></main>`
+  if (error && error.status !== 401) return html`<main class="signin card" id="main"><h1>${title}</h1><${Failure} error=${error} retry=${load} /></main>`
+  if (sendAway()) return html`<p class="boot">You are being signed in…</p>`
   return html`<${SignIn} onDone=${enter} />`
 }
 

@@ -1,6 +1,5 @@
 // The story of one execution in one picture: its attempts, steps and waits, what was lost, who did what, and how long each of it took.
 import { html } from "./vendor/preact-htm.js"
-import { serverNow, useBeat } from "./live.js"
 import { mailboxOf } from "./message.js"
 import { instant, plural, sayEnd, span, visible } from "./ui.js"
 
@@ -78,40 +77,65 @@ export function scale(times, compress) {
 
 const mostRows = 58
 
-const Bar = ({ place, from, to, kind, text, label }) => {
-  const left = place(from), width = Math.max(0.4, place(to) - left)
-  return html`<span class=${"span t-" + kind} title=${visible(text)} role="img" aria-label=${visible(text)} tabindex="0" style=${{ left: `${Math.min(left, 99.6)}%`, width: `${width}%` }}>${label && width > 9 ? html`<i>${label}</i>` : ""}</span>`
-}
-
-export function Timeline({ x, history, steps }) {
-  useBeat()
-  if (!history.length) return null
-  const s = spans(x, history, serverNow())
-  const times = [...new Set([s.from, s.to, ...s.runs.flatMap(r => [r.from, r.to]), ...s.waits.flatMap(w => [w.from, w.to]), ...steps.flatMap(p => [p.started_at, p.ended_at].filter(Boolean).map(Date.parse))].filter(t => t >= s.from && t <= s.to))]
-  const place = scale(times, true)
-  const attempts = [...new Set(s.runs.map(r => r.attempt))]
-  const rows = [html`<tr key="all"><th scope="row">Waiting</th><td><div class="lane">${s.waits.map((w, i) => html`<${Bar} key=${i} place=${place} from=${w.from} to=${w.to} kind=${w.kind} label=${span(w.to - w.from)} text=${`${w.text}, ${span(w.to - w.from)}${w.open ? " so far" : ""}`} />`)}</div></td></tr>`]
-  for (const a of attempts) {
-    const own = s.runs.filter(r => r.attempt === a), log = x.attempt_log?.find(l => l.index === a)
-    rows.push(html`<tr key=${"a" + a}><th scope="row">Attempt ${a}</th><td><div class="lane">${own.map((r, i) => html`<${Bar} key=${i} place=${place} from=${r.from} to=${r.to} kind=${r.how} label=${r.how === "lost" ? "lost" : span(r.to - r.from)}
-      text=${`Attempt ${a}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message && !r.text.includes(log.message) ? `: ${log.message}` : ""}`} />`)}</div></td></tr>`)
+// rowsOf are what the picture shows, a row each: [key, label, bars, whether it is a step's]. What a bar is about is also what is shown beside the picture when somebody
+// chooses it: a wait, an attempt, a step, received messages, or what a person did.
+function rowsOf(x, s, steps) {
+  const rows = [{ key: "waits", label: "Waiting", bars: s.waits.map((w, i) => ({ key: "w" + i, type: "wait", ...w, title: w.text, text: `${w.text}, ${span(w.to - w.from)}${w.open ? " so far" : ""}` })) }]
+  for (const a of new Set(s.runs.map(r => r.attempt))) {
+    const log = x.attempt_log?.find(l => l.index === a), own = s.runs.filter(r => r.attempt === a)
+    rows.push({ key: "a" + a, label: `Attempt ${a}`, bars: own.map((r, i) => ({ key: `a${a}.${i}`, type: "attempt", ...r, kind: r.how, last: i === own.length - 1, label: r.how === "lost" ? "lost" : "", title: `Attempt ${a}`, error: r.how === "bad" || r.how === "lost" ? log?.message || (a === x.attempts && x.failure?.message) || "" : "",
+      category: log?.category, text: `Attempt ${a}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message && !r.text.includes(log.message) ? `: ${log.message}` : ""}` })) })
     for (const p of steps.filter(p => p.attempt === a && p.kind === "step" && p.ended_at)) {
-      rows.push(html`<tr key=${"s" + p.name + a} class="step"><th scope="row" title=${visible(p.name)}>${visible(p.name)}</th><td><div class="lane"><${Bar} place=${place} from=${Date.parse(p.started_at ?? p.ended_at)} to=${Date.parse(p.ended_at)} kind=${p.state === "failed" ? "bad" : "step"}
-        text=${`${p.name}: ${p.started_at ? span(Date.parse(p.ended_at) - Date.parse(p.started_at)) : ""} ${p.error || p.state}`} /></div></td></tr>`)
+      const from = Date.parse(p.started_at ?? p.ended_at), to = Date.parse(p.ended_at)
+      rows.push({ key: `s${p.name} ${a} ${p.state}`, label: p.name, step: true, bars: [{ key: `s${p.name} ${a} ${p.state}`, type: "step", step: p, attempt: a, from, to, kind: p.state === "failed" ? "bad" : "step", title: p.name, error: p.error, text: `${p.name}: ${p.started_at ? span(to - from) : ""} ${p.error || p.state}` }] })
     }
     const receipts = steps.filter(p => p.attempt === a && p.kind === "messages" && p.ended_at)
     for (const box of new Set(receipts.map(p => mailboxOf(p.name) || p.name))) {
-      rows.push(html`<tr key=${"m" + box + a} class="step"><th scope="row" title=${visible(`messages of ${box}`)}>✉ ${visible(box)}</th><td><div class="lane">${receipts.filter(p => (mailboxOf(p.name) || p.name) === box).map(p => html`<${Bar} key=${p.name} place=${place} from=${Date.parse(p.ended_at)} to=${Date.parse(p.ended_at)} kind="step"
-        text=${`received from ${box}, ${instant(p.ended_at)}`} />`)}</div></td></tr>`)
+      rows.push({ key: "m" + box + a, label: "✉ " + box, step: true, bars: receipts.filter(p => (mailboxOf(p.name) || p.name) === box).map(p => ({ key: `m${p.name} ${a}`, type: "message", attempt: a, from: Date.parse(p.ended_at), to: Date.parse(p.ended_at), kind: "step", label: " ", title: `Message of ${box}`, text: `received from ${box}, ${instant(p.ended_at)}` })) })
     }
   }
   const hidden = Math.max(0, rows.length - mostRows)
-  if (hidden) rows.splice(1, hidden) // the newest stay
-  if (s.marks.length) rows.push(html`<tr key="marks"><th scope="row">People</th><td><div class="lane">${s.marks.map((m, i) => html`<span key=${i} class="person" title=${visible(`${m.text}, ${instant(m.at)}`)} role="img" aria-label=${visible(`${m.text}, ${instant(m.at)}`)} tabindex="0" style=${{ left: `${Math.min(99, place(m.at))}%` }}>◆</span>`)}</div></td></tr>`)
-  const kinds = [["waiting", "waiting"], ["delayed", "delayed"], ["suspended", "suspended"], ["active", "running"], ["good", "succeeded"], ["bad", "failed"], ["lost", "lease lost"], ["pause", "paused"], ["next", "continued with another input"], ["step", "step"], ["held", "held"]]
-  const used = new Set([...s.waits.map(w => w.kind), ...s.runs.map(r => r.how), ...(steps.some(p => p.ended_at && (p.kind === "step" || p.kind === "messages")) ? ["step"] : [])])
-  return html`<div class="timeline"><table><caption class="hidden">${plural(attempts.length, "attempt")} in ${span(s.to - s.from)}; the same in words is in the history.</caption><colgroup><col class="names" /><col /></colgroup><tbody>${rows}</tbody></table>
-    ${hidden > 0 && html`<p class="dim">${plural(hidden, "earlier row")} ${hidden === 1 ? "is" : "are"} left out; the history has all of it.</p>`}
+  rows.splice(1, hidden) // the newest stay
+  if (s.marks.length) rows.push({ key: "people", label: "People", bars: s.marks.map((m, i) => ({ key: "p" + i, type: "person", from: m.at, to: m.at, title: "People", text: `${m.text}, ${instant(m.at)}` })) })
+  return { rows, hidden }
+}
+
+// picture is all that Timeline draws, and what can be chosen in it.
+export function picture(x, history, steps, now) {
+  const s = spans(x, history, now), { rows, hidden } = rowsOf(x, s, steps)
+  return { ...s, rows, hidden, bars: rows.flatMap(r => r.bars) }
+}
+
+// firstBar is the bar that is chosen before anybody chose one: the step that failed last, if the execution failed, else its last attempt.
+export function firstBar(x, of) {
+  const attempts = of.bars.filter(b => b.type === "attempt"), broken = of.bars.filter(b => b.type === "step" && b.kind === "bad" && b.attempt === x.attempts)
+  return (x.state === "failed" && broken.at(-1) || attempts.at(-1) || of.bars.at(-1))?.key
+}
+
+function Bar({ of: b, place, chosen, choose, beside }) {
+  const left = place(b.from), width = Math.max(0.4, place(b.to) - left), text = visible(b.text)
+  const press = e => { if (e.key === "Enter" || e.key === " ") { choose(b.key); e.preventDefault() } }
+  const button = { title: text, "aria-label": text, role: "button", tabindex: 0, "aria-pressed": chosen === b.key, onClick: e => { e.stopPropagation(); choose(b.key) }, onKeyDown: press }
+  if (b.type === "person") return html`<span class="person" ...${button} style=${{ left: `${Math.min(99, left)}%` }}>◆</span>`
+  const label = b.label || span(b.to - b.from), room = (innerWidth < 768 ? 3 : 1.5) * label.length + 2 // in hundredths of the row, about
+  const inside = b.label !== " " && width > room && (!beside || b.type !== "step")
+  return html`<span class=${"span t-" + b.kind} ...${button} style=${{ left: `${Math.min(left, 99.6)}%`, width: `${width}%` }}>${inside ? html`<i>${label}</i>` : ""}</span>
+    ${beside && !inside && b.label !== " " && html`<i class="beside" style=${left + width + room < 100 ? { left: `${left + width}%` } : { right: `${100 - Math.min(left, 99.6)}%` }}>${label}</i>`}`
+}
+
+const words = [["waiting", "waiting"], ["delayed", "delayed"], ["suspended", "suspended"], ["active", "running"], ["good", "succeeded"], ["bad", "failed"], ["lost", "lease lost"], ["pause", "ran until a wait"], ["next", "continued with another input"], ["step", "step"], ["held", "held"]]
+
+// Timeline draws a picture. chosen is the key of a bar.
+export function Timeline({ of: s, chosen, choose }) {
+  if (!s.rows.some(r => r.bars.length)) return null
+  const steps = s.bars.filter(b => b.type === "step" || b.type === "message")
+  const times = [...new Set([s.from, s.to, ...s.bars.flatMap(b => b.type === "person" ? [] : [b.from, b.to])].filter(t => t >= s.from && t <= s.to))]
+  const place = scale(times, true), used = new Set([...s.waits.map(w => w.kind), ...s.runs.map(r => r.how), ...(steps.length ? ["step"] : [])])
+  const attempts = new Set(s.runs.map(r => r.attempt)).size
+  return html`<div class="timeline"><table><caption class="hidden">${plural(attempts, "attempt")} in ${span(s.to - s.from)}; the same in words is in the history.</caption><colgroup><col class="names" /><col /></colgroup><tbody>
+    ${s.rows.map(r => html`<tr key=${r.key} class=${(r.step ? "step" : "") + (r.bars.some(b => b.key === chosen) ? " chosen" : "")} onClick=${r.bars.length === 1 ? () => choose(r.bars[0].key) : undefined}><th scope="row">${visible(r.label)}</th>
+      <td><div class="lane">${r.bars.map(b => html`<${Bar} key=${b.key} of=${b} place=${place} chosen=${chosen} choose=${choose} beside=${r.bars.length === 1} />`)}</div></td></tr>`)}</tbody></table>
+    ${s.hidden > 0 && html`<p class="dim">${plural(s.hidden, "earlier row")} ${s.hidden === 1 ? "is" : "are"} left out; the history has all of it.</p>`}
     <p class="axis dim"><span>${instant(s.from)}</span><span>${span(s.to - s.from)}</span></p>
-    <p class="legend">${kinds.filter(([k]) => used.has(k)).map(([k, word]) => html`<span key=${k}><i class=${"dot t-" + k}></i>${word}</span>`)}${times.length > 2 && s.to - s.from > 1000 && html`<span class="dim">Long pauses are drawn shorter than they were.</span>`}</p></div>`
+    <p class="legend">${words.filter(([k]) => used.has(k)).map(([k, word]) => html`<span key=${k}><i class=${"dot t-" + k}></i>${word}</span>`)}${times.length > 2 && s.to - s.from > 1000 && html`<span class="dim">Long pauses are drawn shorter than they were.</span>`}</p></div>`
 }

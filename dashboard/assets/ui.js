@@ -89,7 +89,7 @@ export function Said({ text }) {
 // ---- states: a word and a sign, not a colour alone ----
 
 const signs = {
-  waiting: "○", waiting_gate: "◔", waiting_children: "◌", delayed: "◷", active: "▶", suspended: "❚❚", held: "■",
+  waiting: "○", waiting_gate: "◔", waiting_children: "◌", delayed: "◷", active: "▶", suspended: "?", held: "■",
   completed: "✓", failed: "✕", cancelled: "⊘", expired: "⌛", skipped: "⤼", running: "▶", open: "▶", cancelling: "⊘",
 }
 const words = { waiting_gate: "waits for a gate", waiting_children: "waits for others", active: "running" }
@@ -224,9 +224,10 @@ export function Bar({ value, of, label, bad, part = 0 }) {
 
 const windowed = 120 // from so many rows on
 
-export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose, row: rowHeight = 40 }) {
+// On a phone each row is a card (see app.css): a cell has the name of its column before it, unless its class has head, and is not there if it is empty.
+export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose }) {
   const body = useRef(null)
-  const [range, setRange] = useState([0, windowed])
+  const [[from, to, rowHeight], setRange] = useState([0, windowed, 40])
   const all = rows.length <= windowed
   useLayoutEffect(() => {
     if (all) return
@@ -234,17 +235,22 @@ export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose, 
     const look = () => {
       frame = 0
       const top = body.current?.getBoundingClientRect().top ?? 0
-      const first = Math.max(0, Math.floor(-top / rowHeight) - 20)
-      const last = Math.min(rows.length, Math.ceil((innerHeight - top) / rowHeight) + 20)
-      setRange(was => was[0] === first && was[1] === last ? was : [first, Math.max(last, first)])
+      const drawn = [...body.current?.querySelectorAll("tr:not(.gap)") ?? []]
+      setRange(was => {
+        const high = drawn.length ? (drawn.at(-1).getBoundingClientRect().bottom - drawn[0].getBoundingClientRect().top) / drawn.length : 40 // cards are not alike
+        const row = Math.abs(high - was[2]) > was[2] / 10 ? high : was[2]
+        const first = Math.max(0, Math.floor(-top / row) - 20)
+        const last = Math.max(first, Math.min(rows.length, Math.ceil((innerHeight - top) / row) + 20))
+        return was[0] === first && was[1] === last && was[2] === row ? was : [first, last, row]
+      })
     }
     const later = () => { frame ||= requestAnimationFrame(look) }
     look()
     addEventListener("scroll", later, { passive: true })
     addEventListener("resize", later)
     return () => { removeEventListener("scroll", later); removeEventListener("resize", later); cancelAnimationFrame(frame) }
-  }, [rows.length, all, rowHeight])
-  const [first, last] = all ? [0, rows.length] : [Math.min(range[0], rows.length), Math.min(range[1], rows.length)]
+  }, [rows.length, all])
+  const [first, last] = all ? [0, rows.length] : [Math.min(from, rows.length), Math.min(to, rows.length)]
   const every = chosen && rows.length > 0 && rows.every(r => chosen.has(id(r)))
   const flip = r => { const next = new Set(chosen); next.has(id(r)) ? next.delete(id(r)) : next.add(id(r)); onChoose(next) }
   return html`<div class="scroll" tabindex="0" role="group" aria-label=${`${label}, table`}><table class=${all ? "" : "windowed"} aria-rowcount=${rows.length + 1}>
@@ -254,7 +260,7 @@ export function Table({ columns, rows, id = r => r.id, label, chosen, onChoose, 
       ${first > 0 && html`<tr key="above" class="gap" aria-hidden="true"><td colspan=${columns.length + 1} style=${{ height: `${first * rowHeight}px` }}></td></tr>`}
       ${rows.slice(first, last).map((r, i) => html`<tr key=${id(r)} aria-rowindex=${first + i + 2} class=${chosen?.has(id(r)) ? "chosen" : ""}>
         ${chosen && html`<td class="pick"><input type="checkbox" aria-label=${`Choose ${id(r)}`} checked=${chosen.has(id(r))} onChange=${() => flip(r)} /></td>`}
-        ${columns.map(c => html`<td key=${c.name} class=${c.class}>${c.cell(r)}</td>`)}</tr>`)}
+        ${columns.map(c => html`<td key=${c.name} class=${c.class} data-name=${c.title ?? c.name}>${c.cell(r)}</td>`)}</tr>`)}
       ${last < rows.length && html`<tr key="below" class="gap" aria-hidden="true"><td colspan=${columns.length + 1} style=${{ height: `${(rows.length - last) * rowHeight}px` }}></td></tr>`}
     </tbody></table></div>`
 }

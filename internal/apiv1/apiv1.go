@@ -124,3 +124,20 @@ type Version struct {
 	Waiting   int       `json:"waiting" jsonschema:"waiting or held ones: they go on, on a worker of any version unless they require one"`
 	OldestAt  time.Time `json:"oldest_claimed_at,omitzero" jsonschema:"when it claimed the first of those that are suspended, delayed or waiting"`
 }
+
+// ScheduleRun is what became of an instant of a schedule.
+type ScheduleRun struct {
+	Due       time.Time              `json:"due_at" jsonschema:"the instant; of a run now, when it was asked for"`
+	Execution flowfabric.ExecutionID `json:"execution,omitzero"`
+	Flow      flowfabric.FlowID      `json:"flow,omitzero" jsonschema:"instead of an execution"`
+	Existed   bool                   `json:"existed,omitempty" jsonschema:"it was submitted before, and nothing was done"`
+	Error     string                 `json:"error,omitempty" jsonschema:"why it was refused"`
+}
+
+// Backfilled is what became of a range of instants of a schedule.
+type Backfilled struct {
+	Created int           `json:"created" jsonschema:"instants that were submitted now"`
+	Existed int           `json:"existed" jsonschema:"instants that had been submitted before"`
+	Refused int           `json:"refused" jsonschema:"instants that could not be submitted; their items say why"`
+	Items   []ScheduleRun `json:"items" jsonschema:"in their order"`
+}

@@ -30,7 +30,8 @@ const surface = "internal/check/exported.txt"
 const most = 909
 
 // mostFields is how many identifiers and exported fields of exported structs all public packages may have together.
-// It may fall, too: a name that became a field is still a word to learn.
+// It may fall, too: a name that became a field is still a word to learn. It rose by 1 for where traces are
+// seen, by 3 for a dashboard that is embedded, and by 4 for what the page of a link says of its end.
 const mostFields = 2330
 
 // standard are the methods by which a type fits an interface of the standard library: error with errors.Is and

@@ -264,7 +264,7 @@ var good = map[string][]string{
 	"ff_reissue_token":     {"OK", sampleUUID, "key"},
 	"ff_set_token_keys":    {"OK", "rotated", "k1", "2", "3"},
 	"ff_list_token_keys":   {"OK", "k1", "1", "k1", "0123456789abcdef", "0", "2", "1700000000000"},
-	"ff_read_question":     {"OK", `{"title":"a"}`, "c", sampleSignal, "key"},
+	"ff_read_question":     {"OK", `{"title":"a"}`, "c", sampleSignal, "key", "7000"},
 	"ff_read_suspension": {"OK", "R1i", "", sampleResume, "4", "id", sampleUUID, "created_at", "5", "signals", "1",
 		"cause", "signal", "2", sampleUUID, "pay 1.1", sampleUUID, "", "1", sampleUUID, samplePoint, "7000"},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},

@@ -270,7 +270,8 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 		return suspend.Asked{}, err
 	}
 	own := &reader{op: "ff_read_question"}
-	out := suspend.Asked{Question: own.questions(e.openQuestion(r.Question)).of(r.Key), Open: openState(r.State)}
+	out := suspend.Asked{Question: own.questions(e.openQuestion(r.Question)).of(r.Key), Open: openState(r.State),
+		ExpiresAt: r.Expires}
 	if r.Answer != "" {
 		s, err := decodeSignal(r.Answer)
 		if err != nil {

@@ -361,7 +361,7 @@ func (x *FlowListReply) Read(r *Reader) {
 // FlowMembers is a call of ff_flow_members, members of a flow in the order in which they came, so that a member
 // comes after those it depends on: up to limit with a number from next on. With edges 1 each brings the edges into
 // it, upstream and "mark,attempt,input" (lib/group.lua). A page may be shorter than its limit; next is -1 behind
-// the last one. A member without a core has an empty code.
+// the last one. A member without a core has an empty code. started is when its last attempt began.
 type FlowMembers struct {
 	Flow  string
 	Next  int // 0..10000000

@@ -536,9 +536,9 @@ func (x *ReadMessagesReply) Read(r *Reader) {
 
 // ReadQuestion is a call of ff_read_question, what the holder of a token may know: the question of the suspension
 // that its waitpoint belongs to, "" if that has none, or if nothing waits for the waitpoint yet; the state and the
-// key of the waitpoint; and the signal that stands as its answer, "" if there is none yet. The token is judged
-// first, presented by its SHA-256; one that opens nothing gets the same answer whatever there is, and leaves no
-// trace.
+// key of the waitpoint; the signal that stands as its answer, "" if there is none yet; and until when an answer
+// counts. The token is judged first, presented by its SHA-256; one that opens nothing gets the same answer whatever
+// there is, and leaves no trace.
 type ReadQuestion struct {
 	ID        string
 	Waitpoint string
@@ -558,6 +558,7 @@ type ReadQuestionReply struct {
 	State    string // p|a|c|e|x
 	Answer   string
 	Key      string
+	Expires  time.Time // or none
 }
 
 func (x *ReadQuestionReply) Read(r *Reader) {
@@ -565,6 +566,7 @@ func (x *ReadQuestionReply) Read(r *Reader) {
 	x.State = r.Text()
 	x.Answer = r.Text()
 	x.Key = r.Text()
+	x.Expires = r.InstantOr0()
 }
 
 // ReadSignals is a call of ff_read_signals, what was delivered to a waitpoint, oldest first, at most 100 a call: up

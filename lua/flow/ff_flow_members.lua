@@ -1,7 +1,7 @@
 -- ff_flow_members: members of a flow in the order in which they came, so that a member comes after those it depends
 -- on: up to limit with a number from next on. With edges 1 each brings the edges into it, upstream and
 -- "mark,attempt,input" (lib/group.lua). A page may be shorter than its limit; next is -1 behind the last one. A
--- member without a core has an empty code.
+-- member without a core has an empty code. started is when its last attempt began.
 -- Flags:   no-writes
 -- Go:      Engine.FlowMembers
 -- Args:    protocol flow:id next:n(0..10000000) limit:n(1..100) edges:flag
@@ -28,7 +28,7 @@ local function ff_flow_members(ctx, q)
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.node or '',
       c.state or '', c.route or ''
     out[#out + 1] = core.attempt(c)
-    out[#out + 1], out[#out + 2], out[#out + 3] = c.failure_category or '', c.first_claimed_at or '', c.ended_at or ''
+    out[#out + 1], out[#out + 2], out[#out + 3] = c.failure_category or '', core.began(c) or '', c.ended_at or ''
     out[#out + 1], out[#out + 2] = g and group.text(g) or '', c.children_wait or ''
     if c.route and not routes[c.route] then
       routes[c.route] = true

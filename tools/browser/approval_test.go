@@ -153,7 +153,7 @@ func TestApprovalInABrowser(t *testing.T) {
 
 	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	b.want("document.querySelector('h1').innerText", "Thank you")
-	b.want("document.querySelector('[role=status]').innerText", "Your answer “Approve & release” was recorded.")
+	b.want("document.querySelector('[role=status]').innerText", "Your answer “Approve & release” was recorded. You can close this page.")
 	b.want("location.href.replace(/\\?$/, '')", s.base) // the token has left the address
 	b.shoot("recorded")
 	answer, err := x.Result(s.ctx)
@@ -227,7 +227,7 @@ func TestApprovalOnAPhoneInTheDark(t *testing.T) {
 	b.want("document.documentElement.scrollWidth <= 360", "true") // nothing to scroll sideways
 	b.want("[...document.querySelectorAll('button[name=choice]')].every(b => b.getBoundingClientRect().height >= 44)",
 		"true")
-	b.want("getComputedStyle(document.querySelector('main')).backgroundColor", "rgb(31, 35, 39)")
+	b.want("getComputedStyle(document.querySelector('main')).backgroundColor", "rgb(25, 31, 34)")
 	b.shoot("phone")
 	b.quiet()
 }

@@ -125,7 +125,8 @@ func (d *deployment) serve() {
 	path, err := program()
 	must.No(d.t, err)
 	addr := strings.TrimSuffix(strings.TrimPrefix(d.base, "http://"), "/")
-	d.serving = exec.Command(path, "serve", "--url", d.store, "--addr", addr, "--tokens", d.tokens)
+	d.serving = exec.Command(path, "serve", "--url", d.store, "--addr", addr, "--tokens", d.tokens,
+		"--trace-url", "https://traces.example/trace/{trace}")
 	d.serving.Env = append(os.Environ(), "FLOWFABRIC_TOKEN_KEYS="+scene.Keys)
 	pipe, err := d.serving.StderrPipe()
 	must.No(d.t, err)

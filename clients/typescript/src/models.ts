@@ -864,8 +864,8 @@ export interface StreamTokenAnswer {
 
 /**
  * What cancel takes, what stop takes, what hold takes, what unhold takes, what runNow takes, what sealFlow takes, what
- * markWorkerDead takes, what pauseSchedule takes, what resumeSchedule takes, what freezePartition takes, what
- * thawPartition takes.
+ * markWorkerDead takes, what pauseSchedule takes, what resumeSchedule takes, what runSchedule takes, what
+ * freezePartition takes, what thawPartition takes.
  */
 export interface Why {
   /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
@@ -1302,6 +1302,7 @@ export interface MemberRecord {
   attempt?: number
   /** category of its failure, or the reason for the skip */
   category?: string
+  /** beginning of its last attempt */
   started_at?: Timestamp
   ended_at?: Timestamp
   /** condition for it to run */
@@ -2411,7 +2412,7 @@ export interface SchedulePut {
   reason?: string
 }
 
-/** What putSchedule answers. */
+/** What putSchedule answers, what editSchedule answers. */
 export interface ScheduleSet {
   name: string
   /** it was so before, nothing changed */
@@ -2485,6 +2486,69 @@ export interface ScheduleSync {
   updated?: string[]
   unchanged?: string[]
   removed?: string[]
+}
+
+/** What editSchedule takes. */
+export interface TimesBody {
+  /** minute hour day month weekday */
+  cron?: string
+  /** of the cron expression; default UTC */
+  zone?: string
+  /** instead of cron */
+  every_ms?: number
+  /** a time that every_ms counts from */
+  anchor?: Timestamp
+  /** no run after this time; default without end */
+  until?: Timestamp
+  /** it ends after so many; default without end */
+  max_runs?: number
+  /** each run starts up to so much later */
+  jitter_ms?: number
+  /** last (default), all or skip */
+  catch_up?: CatchUp
+  /** allow (default) or skip */
+  overlap?: Overlap
+  /** any JSON value, at most 1 MiB; the input of the handler. Default null */
+  input?: unknown
+  /** instead of input, bytes that are not JSON */
+  input_base64?: Base64
+  /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
+  reason?: string
+}
+
+/** What runSchedule answers. */
+export interface ScheduleRun {
+  /** the instant; of a run now, when it was asked for */
+  due_at: Timestamp
+  execution?: string
+  /** instead of an execution */
+  flow?: string
+  /** it was submitted before, and nothing was done */
+  existed?: boolean
+  /** why it was refused */
+  error?: string
+}
+
+/** What backfillSchedule takes. */
+export interface RangeBody {
+  /** the first instant may be this one */
+  from: Timestamp
+  /** and the last this one; default now */
+  to?: Timestamp
+  /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
+  reason?: string
+}
+
+/** What backfillSchedule answers. */
+export interface Backfilled {
+  /** instants that were submitted now */
+  created: number
+  /** instants that had been submitted before */
+  existed: number
+  /** instants that could not be submitted; their items say why */
+  refused: number
+  /** in their order */
+  items: ScheduleRun[]
 }
 
 export interface Limit {

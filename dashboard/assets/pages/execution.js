@@ -1,9 +1,9 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
-import { may, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { may, offers, serverNow, useBeat, useLoad, whileVisible } from "../live.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, Field, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Conversation, isEcho } from "../conversation.js"
-import { Timeline } from "../timeline.js"
+import { firstBar, picture, Timeline } from "../timeline.js"
 import { Answer, questionsOf, titleOf } from "../answer.js"
 import { mailboxOf, Messages, sendMessage } from "../message.js"
 
@@ -137,10 +137,18 @@ function Steps({ id, steps }) {
 // whatIsGone says of an act which steps stay behind or are forgotten.
 const whatIsGone = names => names?.length ? ` ${plural(names.length, "step")}: ${names.slice(0, 5).map(visible).join(", ")}${names.length > 5 ? " …" : ""}.` : ""
 
+// stepsToGo are the steps that an execution may go on from.
+const stepsToGo = steps => steps.filter(s => s.kind === "step" && s.state !== "failed").map(s => s.name)
+
+// replay asks from where an execution runs again.
+const replay = (x, steps, reload, from = "") => act({ title: "Replay", text: `This is ${x.kind} ${shortID(x.id)}. ${x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."}`, action: "Replay",
+  fields: [{ name: "from", label: "From", kind: "choice", value: from, hint: "A step that is chosen is forgotten, and so is what was recorded after it.", options: [["", "where it stopped: recorded steps are kept"], ...stepsToGo(steps).map(n => ["step " + n, `the step ${visible(n)}`]), ["scratch", "scratch: recorded steps are forgotten"]] }],
+  run: v => post(`executions/${x.id}:replay`, { reason: v.reason, from_scratch: v.from === "scratch", from_step: v.from.startsWith("step ") ? v.from.slice(5) : undefined, force: x.state === "completed" }), done: "It runs again.", then: reload })
+
 // turnActions are those of people who changed their minds: each goes on from a recorded step.
 function turnActions(x, steps, reload) {
   const path = `executions/${x.id}`, end = isEnded(x.state)
-  const names = steps.filter(s => s.kind === "step" && s.state !== "failed").map(s => s.name)
+  const names = stepsToGo(steps)
   const latest = names.filter(n => /(^| )model \d+$/.test(n)).pop() ?? names.at(-1) ?? ""
   const step = hint => ({ name: "step", label: "From the step", kind: "choice", required: true, value: latest, options: names.map(n => [n, visible(n)]), hint })
   return [
@@ -162,8 +170,7 @@ function actions(x, steps, reload) {
   const held = isHeld(x)
   return [
     !end && simple("cancel", "cancel", "Cancel", "It ends as cancelled. A handler that runs is told to stop.", "Cancelled.", true),
-    end && may("replay") && { label: "Replay…", run: () => act({ title: "Replay", text: say(x.state === "completed" ? "It has succeeded. Run again, it may repeat its effects." : "It runs again. Recorded steps are not repeated unless you say so."), action: "Replay",
-      fields: [{ name: "from_scratch", label: "From scratch: forget the recorded steps", kind: "check" }, { name: "from_step", label: "From a step: forget it, and what was recorded after it", hint: "Its name; empty to keep all steps" }], run: v => post(`${path}:replay`, { reason: v.reason, from_scratch: !!v.from_scratch, from_step: v.from_step || undefined, force: x.state === "completed" }), done: "It runs again.", then: reload }) },
+    end && may("replay") && { label: "Replay…", run: () => replay(x, steps, reload) },
     x.state === "suspended" && may("resume") && { label: "Resume without an answer…", run: () => act({ title: "Resume without an answer", text: say("The handler goes on as if nobody had answered. What it then does is its decision."), action: "Resume", reason: "required",
       run: v => post(`${path}:resume`, { reason: v.reason }), done: "Resumed.", then: reload }) },
     !end && may("sendMessage") && { label: "Send a message…", run: () => sendMessage({ id: x.id, kind: x.kind, then: reload }) },
@@ -182,11 +189,58 @@ function actions(x, steps, reload) {
   ]
 }
 
-// Next says what happens next, and when.
-function Next({ why }) {
+// Next says what happens next, and when. What was said above, of a failure, is not repeated.
+function Next({ why, said }) {
   useBeat()
-  return html`<div class="next" role="status"><p class=${why.sentence.length > 200 ? "" : "strong"}><${Said} text=${why.sentence} /></p>${why.next && html`<p><${Said} text=${why.next} /></p>`}
+  if (said && !why.next) return null
+  return html`<div class="next" role="status">${!said && html`<p class=${why.sentence.length > 200 ? "" : "strong"}><${Said} text=${why.sentence} /></p>`}${why.next && html`<p><${Said} text=${why.next} /></p>`}
     ${why.ahead !== undefined && html`<p class="dim">${why.ahead === 0 ? "It is the next of its queue." : `${plural(why.ahead, "execution")} ${why.ahead === 1 ? "is" : "are"} before it.`}${why.serving !== undefined ? ` ${plural(why.serving, "worker")} ${why.serving === 1 ? "serves" : "serve"} its kind.` : ""}</p>`}</div>`
+}
+
+// Broken is what a failed execution begins with: its error, where it happened, and what to do.
+function Broken({ x, steps, reload }) {
+  const last = x.attempt_log?.at(-1), step = steps.filter(s => s.state === "failed" && s.attempt === x.attempts).at(-1), from = stepsToGo(steps)
+  const message = x.failure.message || x.failure.category.replaceAll("_", " ")
+  return html`<section class="card broken" aria-labelledby="why-failed"><h2 id="why-failed">${x.state === "expired" ? "It expired" : "It failed"}${step ? html` in step <span class="mono">${visible(step.name)}</span> of` : " in"}${x.attempts ? ` attempt ${number(x.attempts)}` : " no attempt"}</h2>
+    <p class="said pre">${visible(message)}</p>
+    <p class="dim"><${Time} at=${x.ended_at} />${last?.worker || x.worker ? html` on ${visible(last?.worker || x.worker)}` : ""}, ${x.failure.category.replaceAll("_", " ")}${x.max_retries ? `, after ${number(x.retries)} of ${plural(x.max_retries, "retry", "retries")}` : ""}. <a href=${to(["executions"], { state: x.state, kind: x.kind, category: x.failure.category })}>Others that failed like this</a></p>
+    ${may("replay") && html`<div class="buttons start"><button type="button" class="main" onClick=${() => replay(x, steps, reload)}>Replay</button>
+      ${from.length > 0 && html`<button type="button" onClick=${() => replay(x, steps, reload, "step " + from.at(-1))}>Replay from a step</button>`}</div>`}</section>`
+}
+
+const levels = ["all levels", "debug", "info", "warn", "error"]
+
+// Logs are what the handler logged in an attempt, or during a part of it.
+function Logs({ id, attempt, from, to, live }) {
+  const [least, choose] = useState(0), [want, more] = useState(100)
+  const page = useLoad(signal => get(`executions/${id}/logs`, { attempt, level: least ? levels[least] : "", limit: want }, signal).catch(missing), [id, attempt, least, want], { live })
+  if (!page.data) return html`<div class="logs">${page.error ? html`<${Failure} error=${page.error} />` : ""}</div>`
+  const lines = page.data.items.filter(l => !from || Date.parse(l.at) >= from && Date.parse(l.at) <= to)
+  return html`<div class="logs"><h3 id="logs">Logs</h3><${Field} label="From level" kind="choice" value=${String(least)} onInput=${v => choose(Number(v))} options=${levels.map((l, n) => [String(n), l])} />
+    ${lines.length === 0 ? html`<p class="none">${least ? "Nothing of such a level." : "Nothing was logged."}</p>` : html`<ol class="lines" tabindex="0" aria-labelledby="logs">${lines.map((l, n) => html`<li key=${l.cursor ?? n} class=${"l-" + String(l.level).toLowerCase()}>
+      <time datetime=${l.at} title=${l.at}>${new Date(l.at).toLocaleTimeString("en-GB", { hour12: false, fractionalSecondDigits: 3 })}</time> <b>${visible(l.level)}</b> <span>${l.message === undefined ? html`<span class="none">not shown</span>` : visible(l.message)}</span>
+      ${l.dropped > 0 && html`<span class="dim">(${plural(l.dropped, "line")} before it could not be kept)</span>`}${l.attributes && html`<span class="attrs"> ${Object.entries(l.attributes).map(([k, v]) => html`<span key=${k}><i>${visible(k)}=</i>${visible(typeof v === "string" ? v : JSON.stringify(v))}</span> `)}</span>`}</li>`)}</ol>`}
+    ${page.data.next_cursor && want < 1000 && html`<button type="button" class="small" onClick=${() => more(1000)}>Show more</button>`}</div>`
+}
+
+// Chosen is what is known of the bar that was chosen in the timeline.
+function Chosen({ x, bar: b }) {
+  useBeat()
+  const step = b.type === "step" && b.step.state !== "failed" && b.step, open = b.kind === "active" || b.open
+  const value = useLoad(signal => step && step.bytes <= 65536 ? get(`executions/${x.id}/steps/${segment(step.name)}`, {}, signal).catch(missing) : null, [x.id, b.key], { live: false, about: b.key })
+  const how = { good: "succeeded", bad: "failed", lost: "its worker lost it", pause: "ran until a wait", active: "running", next: "continued with another input", step: b.step?.state ?? "received" }[b.kind] ?? b.title
+  return html`<${Section} id="chosen" title=${visible(b.type === "wait" || b.type === "person" ? b.type === "wait" ? "Waiting" : "People" : b.title)} note=${b.type === "step" || b.type === "message" ? `attempt ${b.attempt}` : ""}>
+    ${b.error && html`<p class="said bad-text pre">${visible(b.error)}</p>`}
+    <${Facts} rows=${[["What", b.type === "person" ? visible(b.text) : visible(how)], ["Took", b.to > b.from || b.type === "attempt" ? `${span((open ? serverNow() : b.to) - b.from)}${open ? " so far" : ""}` : ""], ["Began", instant(b.from)], ["Worker", b.worker && html`<a href=${to(["executions"], { held_by: b.worker, state: "active" })}>${visible(b.worker)}</a>`],
+      ["Category", b.category?.replaceAll("_", " ")], ["Size", step && step.bytes ? bytes(step.bytes) : ""]]} />
+    ${step && (step.bytes > 65536 ? html`<p class="dim">Its value has ${bytes(step.bytes)}. It is in the list of steps.</p>` : value.data && html`<h3>Value</h3><${Payload} of=${value.data} name=${`value of ${step.name}`} />`)}
+    ${b.attempt && offers(/^(list|get|read)?(execution)?logs?$/i) && html`<${Logs} key=${b.attempt + (b.type === "step" ? b.key : "")} id=${x.id} attempt=${b.attempt} from=${b.type === "step" ? b.from : 0} to=${b.to} live=${!isEnded(x.state)} />`}<//>`
+}
+
+// traceOf is the address of the trace that an execution belongs to, if the deployment has told where traces are.
+function traceOf(x) {
+  const where = document.querySelector("meta[name=flowfabric-trace]")?.content, id = /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(x.tags?.["otel.traceparent"] ?? "")?.[1]
+  return where && id && where.replaceAll("{trace}", id)
 }
 
 const missing = error => { if (error.status === 404 || error.status === 405) return null; throw error }
@@ -206,6 +260,9 @@ export default function Execution({ id }) {
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
   const state = page.data?.x.state
   const result = useLoad(signal => state && isEnded(state) ? get(`executions/${id}/result`, {}, signal) : null, [id, state, page.data?.x.replays], { live: false })
+  const flow = useLoad(signal => page.data?.x.flow && may("getFlow") ? get("flows/" + page.data.x.flow, {}, signal).catch(missing) : null, [page.data?.x.flow], { live: false })
+  const [chosen, choose] = useState(null)
+  useBeat()
   const soon = useRef(0)
   const moved = () => { soon.current ||= setTimeout(() => { soon.current = 0; page.reload() }, 150) }
   useEffect(() => () => clearTimeout(soon.current), [id])
@@ -213,26 +270,31 @@ export default function Execution({ id }) {
     return html`<div><h1>Execution</h1><${Empty} title=${page.error.status === 410 ? "It was purged" : "There is no such execution"}><p class="mono">${visible(id)}</p><p>${visible(page.error.message)}</p><p><a href="#/executions">All executions</a></p><//></div>`
   }
   return html`<${Loaded} of=${page}>${({ x, full, history, why, steps, messages, ask, family }) => {
-    const all = actions(x, steps, page.reload).filter(Boolean)
+    const all = actions(x, steps, page.reload).filter(Boolean), broken = (x.state === "failed" || x.state === "expired") && x.failure
+    const drawn = picture(x, history, steps, serverNow()), bar = drawn.bars.find(b => b.key === chosen) ?? drawn.bars.find(b => b.key === firstBar(x, drawn))
+    const parent = flow.data?.nodes?.find(n => n.id === x.flow && n.id !== x.id), plan = x.tags?.["schedule.name"], trace = traceOf(x)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/executions">Executions</a> / <a href=${to(["executions"], { kind: x.kind })}>${x.kind}</a></p>
         <h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${isHeld(x) ? "held" : x.state} />${all.length > 0 && html`<${Menu} label="Actions" kind="main" items=${all} />`}</div></div>
+      ${broken && html`<${Broken} x=${x} steps=${steps} reload=${page.reload} />`}
       ${ask && questionsOf(ask).map((q, n) => html`<${Section} key=${q.waitpoints.map(w => w.id).join()} id=${n ? `ask-${n + 1}` : "ask"} title=${visible(titleOf(q))} note=${!mailboxOf(q.name) && (q.waitpoints[0]?.question ? q.waitpoints[0].key : q.name)}><${Answer} key=${q.execution + q.waitpoints.map(w => w.id).join()} item=${q} onDone=${page.reload} /><//>`)}
-      <div class="two wide-left"><div>
+      <div class="two wide-left story"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
-          <${Timeline} x=${x} history=${history} steps=${steps} /><${Next} why=${why} /><//>
+          <${Timeline} of=${drawn} chosen=${bar?.key} choose=${choose} /><${Next} why=${why} said=${broken} /><//>
         <${Section} id="output" title="Output"><${Output} id=${id} steps=${steps} onMoved=${moved} /><//>
         ${messages?.waiting > 0 && html`<${Section} id="messages" title="Messages" note=${`${number(messages.waiting)} not received yet`}><${Messages} of=${messages} /><//>`}
-        <${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
+        ${!(broken && x.state === "failed") && html`<${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
           ${!isEnded(x.state) ? html`<p class="none">It has not ended.</p>` : html`<${Loaded} of=${result}>${r => r && (r.output ? html`<${Payload} of=${r.output} name="result" />` : html`<${Facts} rows=${[["State", html`<${State} state=${r.state} />`], ["Category", r.failure?.category], ["Message", r.failure?.message && html`<span class="bad-text">${visible(r.failure.message)}</span>`], ["By", r.by && visible(r.by)], ["Reason", r.reason && visible(r.reason)]]} />`)}<//>`}
-          ${x.failure && !isEnded(x.state) && html`<p class="bad-text">The last attempt failed (${x.failure.category}): ${visible(x.failure.message || "")}</p>`}<//>
+          ${x.failure && !isEnded(x.state) && html`<p class="bad-text">The last attempt failed (${x.failure.category}): ${visible(x.failure.message || "")}</p>`}<//>`}
         <${Section} id="input" title="Input" note=${bytes(x.input_bytes)}><${Loaded} of=${input}>${p => html`<${Payload} of=${p} name="input" />`}<//><//>
       </div><div>
+        ${bar && html`<${Chosen} key=${bar.key} x=${x} bar=${bar} />`}
         <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["Lane", x.lane], ["Priority", x.priority], ["Attempts", `${number(x.attempts)}${x.retries ? `, ${plural(x.retries, "retry", "retries")} of ${x.max_retries}` : ""}`],
           ["Lost leases", x.reclaims || ""], ["Replays", x.replays || ""], ["Continued", x.continues ? `${plural(x.continues, "time")}, with another input` : ""], ["Worker", x.worker && html`<a href=${to(["executions"], { held_by: x.worker, state: "active" })}>${x.worker}</a>`], ["Lease until", x.lease_expires_at && x.state === "active" && html`<${Time} at=${x.lease_expires_at} />`],
-          ["Created", html`<${Time} at=${x.created_at} />`], ["By", x.creator], ["Started", x.started_at && html`<${Time} at=${x.started_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`], ["Delayed until", x.state === "delayed" && html`<${Time} at=${x.delay_until} />`], ["Deadline", x.deadline_at && html`<${Time} at=${x.deadline_at} />`],
+          ["Created", html`<${Time} at=${x.created_at} />`], ["By", x.creator !== x.flow && x.creator], ["Started", x.started_at && html`<${Time} at=${x.started_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`], ["Delayed until", x.state === "delayed" && html`<${Time} at=${x.delay_until} />`], ["Deadline", x.deadline_at && html`<${Time} at=${x.deadline_at} />`],
           ["Nearly full", full.length > 0 && full.map(text => html`<${Chip} key=${text} kind="warn">${text}<//> `)], ["Progress", x.progress && html`${x.progress.percent !== undefined ? html`<progress max="100" value=${x.progress.percent} aria-label="Progress"></progress> ${x.progress.percent} % ` : ""}${visible(x.progress.message || "")}`],
-          ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${shortID(x.flow)}</a> ${x.node && visible(x.node)}`], ["Fork of", x.fork_of && html`<a href=${to(["executions", x.fork_of.id])}>${shortID(x.fork_of.id)}</a>${x.fork_of.step ? `, from ${visible(x.fork_of.step)}` : ""}`], ["Children", family && html`<a href=${to(["flows", x.id])}>the flow of its children</a>`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
+          ["Parent", parent && html`<a href=${to(["executions", parent.id])}>${visible(parent.kind)} ${shortID(parent.id)}</a>`], ["Flow", x.flow && html`<a href=${to(["flows", x.flow])}>${flow.data?.kind ? visible(flow.data.kind) + " " : ""}${shortID(x.flow)}</a>${x.node ? `, node ${visible(x.node)}` : ""}`],
+          ["Schedule", plan && html`<a href=${to(["schedules"])}>${visible(plan)}</a>${x.tags["schedule.due"] ? html`, due <${Time} at=${x.tags["schedule.due"]} />` : ""}`], ["Trace", trace && html`<a href=${trace} target="_blank" rel="noreferrer noopener">See its trace</a>`], ["Fork of", x.fork_of && html`<a href=${to(["executions", x.fork_of.id])}>${shortID(x.fork_of.id)}</a>${x.fork_of.step ? `, from ${visible(x.fork_of.step)}` : ""}`], ["Children", family && html`<a href=${to(["flows", x.id])}>the flow of its children</a>`], ["Needs", x.capabilities?.join(", ")], ["Debounced", x.key_held === "until_claimed" && (x.replaced ? `the last of ${number(x.replaced + 1)} submits` : "another submit under its key replaces the input")], ["Key", x.key_held && `held ${x.key_held.replaceAll("_", " ")}`], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`]]} /><//>
         ${steps.length > 0 && html`<${Section} id="steps" title="Steps" note=${plural(steps.length, "step")}><${Steps} id=${id} steps=${steps} /><//>`}
         <${Section} id="history" title="History" note=${plural(history.length, "event")}><ol class="history">${history.map((e, i) => html`<li key=${i}><${Time} at=${e.at} /><p>${sayEvent(e)}</p></li>`)}</ol><//>
       </div></div></div>`

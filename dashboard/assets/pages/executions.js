@@ -1,17 +1,18 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
-import { loadAll, may, namespace, useLoad, useSeveral, useStore } from "../live.js"
+import { loadAll, may, me, namespace, pulse, useLoad, useSeveral, useStore } from "../live.js"
 import { isEnded } from "./execution.js"
-import { act, asJSON, become, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, shortID, State, stateWord, Table, Tags, Time, to, useDraft, visible } from "../ui.js"
+import { act, asJSON, become, Chip, Empty, Failure, Field, go, Loaded, Menu, number, open, plural, shortID, Since, State, stateWord, Table, Tags, Time, to, useDraft, visible } from "../ui.js"
 
 export const states = ["waiting", "active", "delayed", "suspended", "held", "waiting_children", "waiting_gate", "completed", "failed", "cancelled", "expired", "skipped"]
 const pageSize = 100
+const others = ["flow", "held_by", "category", "shape", "version"] // filters that other pages lead to
 const times = [["", "any time"], ["3600", "last hour"], ["86400", "last 24 hours"], ["604800", "last 7 days"]]
 
 // filterOf reads the filter from the address.
 function filterOf(query) {
   const f = { state: query.getAll("state"), newest: query.get("newest") !== "false" }
-  for (const name of ["kind", "lane", "tag", "error", "within", "flow", "held_by", "category"]) f[name] = query.get(name) || ""
+  for (const name of ["kind", "lane", "tag", "error", "within", ...others]) f[name] = query.get(name) || ""
   return f
 }
 
@@ -23,20 +24,83 @@ export function asked(f, ns) {
   return query
 }
 
-function Filters({ f, set }) {
+const counted = 50 // so many of a state are counted by listing them
+
+// useCounts counts what the filter matches in each state: [number, whether there are more].
+function useCounts(f, ns, page) {
+  const { now } = useStore(pulse), who = useStore(me)
+  const { state, newest, ...rest } = f, key = JSON.stringify(rest) + ns
+  const all = page && !page.cursor && !state.length // then the list itself has them
+  const bare = ns === "*" && !who.namespaces && Object.values(rest).every(v => !v)
+  const known = now && bare ? { waiting: now.waiting, active: now.active, delayed: now.delayed, suspended: now.suspended, held: now.held, waiting_children: now.waiting_children } : {}
+  const ask = useLoad(async signal => {
+    if (all || !page) return {}
+    const out = {}, left = states.filter(s => known[s] === undefined), work = async () => {
+      for (let s = left.shift(); s; s = left.shift()) {
+        const got = await get("executions", { ...asked({ ...rest, state: [s], newest: true }, ns), limit: counted }, signal)
+        out[s] = [got.items.length, !!got.next_cursor]
+      }
+    }
+    await Promise.all([work(), work()])
+    return out
+  }, [key, !page, all], { live: false, about: key })
+  useEffect(() => {
+    const timer = setInterval(() => { if (!document.hidden) ask.reload() }, 30000)
+    return () => clearInterval(timer)
+  }, [])
+  if (all) return Object.fromEntries(states.map(s => [s, [page.items.filter(x => stateOf(x) === s).length, false]]))
+  return { ...ask.data, ...Object.fromEntries(Object.entries(known).map(([s, n]) => [s, [n, false]])) }
+}
+
+const stateOf = x => x.state === "waiting" && x.blocking_reason === "held_by_operator" ? "held" : x.state
+
+const brief = { waiting_children: "for others", waiting_gate: "for a gate" }
+const few = n => n < 100000 ? number(n) : n < 1e6 ? `${Math.round(n / 1000)}k` : `${(n / 1e6).toFixed(1)}M`
+
+function Filters({ f, set, counts, ns }) {
   const [draft, change] = useDraft(f, typed => set(typed, become))
+  const [shown, show] = useState(false) // on a phone they take the room of the list
+  const queues = useLoad(signal => may("listQueues") ? get("queues", { namespace: ns }, signal) : { items: [] }, [ns], { live: false })
+  const names = what => [...new Set((queues.data?.items ?? []).map(q => q[what]))].sort()
+  const used = ["kind", "lane", "tag", "error", "within"].filter(n => f[n]).length
   const flip = state => { // of what the address says: it is new before the page is drawn again, and people click fast
     const on = filterOf(new URLSearchParams(location.hash.split("?")[1])).state
     set({ ...draft, state: on.includes(state) ? on.filter(s => s !== state) : [...on, state] })
   }
-  return html`<form class="filters" onSubmit=${e => { e.preventDefault(); set(draft) }} aria-label="Filters">
-    <fieldset><legend>States</legend><div class="states">${states.map(s => html`<button key=${s} type="button" class=${"pill" + (draft.state.includes(s) ? " on" : "")} aria-pressed=${draft.state.includes(s)} onClick=${() => flip(s)}>${stateWord(s)}</button>`)}</div></fieldset>
-    <div class="fields"><${Field} label="Kind" value=${draft.kind} onInput=${change("kind")} maxlength="64" />
-    <${Field} label="Lane" value=${draft.lane} onInput=${change("lane")} maxlength="64" />
+  return html`<form class="filters slim" onSubmit=${e => { e.preventDefault(); set(draft) }} aria-label="Filters">
+    <button type="button" class="unfold" aria-expanded=${shown} aria-controls="fields" onClick=${() => show(!shown)}>${used ? `Filters: ${used}` : "Filters"} <span aria-hidden="true">▾</span></button>
+    <div class=${"fields" + (shown ? " shown" : "")} id="fields"><${Field} label="Kind" value=${draft.kind} onInput=${change("kind")} maxlength="64" list="kinds" placeholder="any" />
+    <${Field} label="Lane" value=${draft.lane} onInput=${change("lane")} maxlength="64" list="lanes" placeholder="any" />
     <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
     <${Field} label="Error message" value=${draft.error} onInput=${change("error")} placeholder="contains" />
     <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => set({ ...draft, within: v })} />
-    <${Field} label="Order in each state" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
+    <${Field} label="Order" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div>
+    <datalist id="kinds">${names("kind").map(k => html`<option key=${k} value=${k} />`)}</datalist><datalist id="lanes">${names("lane").map(l => html`<option key=${l} value=${l} />`)}</datalist>
+    <fieldset><legend class="hidden">States</legend><div class="facets">${states.map(s => html`<button key=${s} type="button" class=${"facet" + (draft.state.includes(s) ? " on" : counts[s]?.[0] === 0 ? " zero" : "")} aria-pressed=${draft.state.includes(s)}
+      data-count=${counts[s] ? `${few(counts[s][0])}${counts[s][1] ? "+" : ""}` : "·"} onClick=${() => flip(s)}>${brief[s] ?? stateWord(s)}</button>`)}</div></fieldset></form>`
+}
+
+// Views are filters with a name, kept in this browser: each is the part of the address behind the question mark.
+const viewsKey = "flowfabric.views", mostViews = 30
+const readViews = () => {
+  try { return JSON.parse(localStorage.getItem(viewsKey) || "[]").filter(v => typeof v?.name === "string" && typeof v.query === "string") } catch { return [] }
+}
+const usual = [["Failed in the last hour", "state=failed&state=expired&within=3600"], ["Running now", "state=active"], ["What waits, the next first", "state=waiting&newest=false"], ["Held by people", "state=held"]].map(([name, query]) => ({ name, query }))
+
+function Views({ query }) {
+  const [own, set] = useState(readViews), here = query.toString()
+  const keep = next => { localStorage.setItem(viewsKey, JSON.stringify(next)); set(next) }
+  const known = [...own, ...usual], current = known.find(v => v.query === here)
+  return html`<${Menu} label=${current ? `View: ${visible(current.name)}` : "Views"} items=${[
+    ...known.map(v => ({ label: visible(v.name), run: () => { location.hash = "#/executions?" + v.query } })),
+    here && !current && { label: "Save this view…", run: () => act({ title: "Save this view", text: "Its filters get a name. It is kept in this browser; to pass it on, copy the address of the page.", action: "Save", reason: false, fields: [{ name: "name", label: "Name", required: true, maxlength: 40 }],
+      run: ({ name }) => {
+        const next = [...own.filter(v => v.name !== name.trim()), { name: name.trim(), query: here }]
+        if (!name.trim()) throw new Error("Name: give the view a name of 1 to 40 characters.")
+        if (next.length > mostViews) throw new Error(`Name: ${mostViews} views are kept. Remove one first.`)
+        keep(next)
+      }, done: "Saved." }) },
+    own.includes(current) && { label: `Remove “${visible(current.name)}”`, danger: true, run: () => keep(own.filter(v => v !== current)) }]} />`
 }
 
 // sayFilter is a filter in words.
@@ -51,6 +115,8 @@ export function sayFilter(f) {
   if (f.category) parts.push(`that failed as ${f.category}`)
   if (f.flow) parts.push(`of flow ${f.flow}`)
   if (f.held_by) parts.push(`held by ${f.held_by}`)
+  if (f.shape) parts.push(`whose failure is like “${f.shape}”`)
+  if (f.version) parts.push(`of version ${f.version}`)
   return parts.length ? "All executions " + parts.join(", ") : "All executions of the namespace"
 }
 
@@ -126,6 +192,9 @@ function Bulk({ action, query, what, close, hold }) {
       : html`<button type="button" class="quiet" onClick=${() => close()}>Leave it</button><button type="submit" class=${a.danger ? "danger" : "main"} disabled=${!count || count.more || n === 0}>${a.label} ${number(n)}</button>`}</div></form>`
 }
 
+// changeAll asks about an action on all that a filter matches, and does it.
+export const changeAll = (action, f, ns, what) => open(Bulk, { action, query: asked(f, ns), what })
+
 function submitNew(ns, then) {
   act({ title: "Submit an execution", action: "Submit", reason: false, fields: [
     { name: "kind", label: "Kind", required: true, maxlength: 64, hint: "A worker must have a handler for it." },
@@ -163,31 +232,32 @@ export default function Executions({ query }) {
     }, done: r => `${plural(r.done, "execution")} done${r.failed.length ? `; ${plural(r.failed.length, "other")} refused: ${r.failed[0]}` : ""}.`, then: () => { choose(new Set()); page.reload() } })
   const one = name => (x, v) => post(`executions/${x.id}:${name}`, { reason: v.reason })
   const several = useSeveral()
-  const canBulk = may("bulk")
-  return html`<div><div class="title"><h1>Executions</h1><div class="actions">
+  const canBulk = may("bulk"), counts = useCounts(f, ns, page.data)
+  return html`<div><div class="title"><h1>Executions</h1><div class="actions"><${Views} query=${query} />
       ${canBulk && html`<${Menu} label="All that match" items=${Object.entries(bulkActions).filter(([, a]) => (!a.need || may(a.need)) && (!f.state.length || f.state.some(s => isEnded(s) ? a.ended : a.open))).map(([name, a]) => ({ label: `${a.label}…`, danger: a.danger, run: () => bulk(name) }))} />`}
       ${may("submit") && html`<button type="button" class="main" onClick=${() => submitNew(ns)}>Submit one</button>`}</div></div>
-    <${Filters} f=${f} set=${set} />
+    <${Filters} f=${f} set=${set} counts=${counts} ns=${ns} />
     ${picked.length > 0 && html`<div class="picked" role="status"><b>${plural(picked.length, "execution")} chosen</b>
       ${may("cancel") && html`<button type="button" class="danger" onClick=${() => each("cancel", "Cancel", "be cancelled", one("cancel"), true)}>Cancel…</button>`}
       ${may("replay") && html`<button type="button" onClick=${() => each("replay", "Replay", "run again", one("replay"))}>Replay…</button>`}
       ${may("runNow") && html`<button type="button" onClick=${() => each("run-now", "Run now", "run now", one("run-now"))}>Run now…</button>`}
       ${may("hold") && html`<button type="button" onClick=${() => each("hold", "Hold", "be held", one("hold"))}>Hold…</button>`}
       <button type="button" class="quiet" onClick=${() => choose(new Set())}>Choose none</button></div>`}
-    ${["held_by", "flow", "category"].some(k => f[k]) && html`<p class="also">${["held_by", "flow", "category"].filter(k => f[k]).map(k => html`<button key=${k} type="button" class="pill on" onClick=${() => set({ ...f, [k]: "" })} aria-label=${`Take the filter away: ${k.replace("_", " ")} ${f[k]}`}>${k.replace("_", " ")} ${visible(shortID(f[k]))} ✕</button>`)}</p>`}
+    ${others.some(k => f[k]) && html`<p class="also">${others.filter(k => f[k]).map(k => html`<button key=${k} type="button" class="pill on" onClick=${() => set({ ...f, [k]: "" })} aria-label=${`Take the filter away: ${k.replace("_", " ")} ${f[k]}`}>${k.replace("_", " ")} ${visible(k === "flow" ? shortID(f[k]) : f[k])} ✕</button>`)}</p>`}
     <${Loaded} of=${page}>${data => data.items.length === 0
       ? html`<${Empty} title="No execution matches">${key === JSON.stringify(filterOf(new URLSearchParams()))
         ? html`<p>Nothing was submitted yet. Submit one here, or from your program with <code>client.Submit</code>.</p>` : html`<p>Take a filter away, or <a href="#/executions">show all</a>.</p>`}<//>`
       : html`<div><${Table} label="Executions" rows=${data.items} id=${x => x.id} chosen=${may("cancel") ? chosen : undefined} onChoose=${choose} columns=${[
-        { name: "State", cell: x => html`<${State} state=${x.state === "waiting" && x.since ? "held" : x.state} />` }, // what waits has a since if it is held
-        { name: "Kind", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
-        { name: "Execution", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
-        { name: "What", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class="clip" title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category)}</span>` : html`<${Tags} tags=${x.tags} short />` },
-        { name: "Lane", class: "wide", cell: x => x.lane },
-        ...(several ? [{ name: "Namespace", class: "wide", cell: x => x.namespace }] : []),
-        { name: "Attempts", class: "num wide", cell: x => number(x.attempts) },
-        { name: "Priority", class: "num wide wider", cell: x => x.priority || html`<span class="none">0</span>` },
+        { name: "State", class: "head", cell: x => html`<${State} state=${stateOf(x)} />` },
+        { name: "Kind", class: "head", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
+        { name: "Execution", class: "head", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
+        { name: "Error or tags", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class=${"clip" + (x.state === "skipped" ? " dim" : " bad-text")} title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category.replaceAll("_", " "))}</span>` : html`<${Tags} tags=${x.tags} short />` },
+        { name: "Worker", cell: x => x.worker ? html`<span class="clip short" title=${x.worker}>${x.worker}</span>` : html`<span class="none">–</span>` },
+        { name: "Lane", cell: x => x.lane },
+        ...(several ? [{ name: "Namespace", cell: x => x.namespace }] : []),
+        { name: "Attempts", class: "num", cell: x => x.attempts ? number(x.attempts) : html`<span class="none">0</span>` },
+        { name: "Priority", class: "num wider", cell: x => x.priority ? number(x.priority) : html`<span class="none">0</span>` },
         { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },
-        { name: "Ended", class: "num wide", cell: x => html`<${Time} at=${x.ended_at} />` }]} />
+        { name: "Took", class: "num", title: "Took", cell: x => isEnded(x.state) || x.state === "active" ? html`<${Since} at=${x.started_at} until=${x.ended_at} />` : html`<span class="none">–</span>` }]} />
       <p class="foot dim">${plural(data.items.length, "execution")} shown${data.cursor ? "" : ", that is all"}.${want > 1000 ? " So many rows do not follow what changes." : ""} ${data.cursor && html`<button type="button" onClick=${() => setWant(data.items.length + (data.items.length >= 1000 ? 1000 : pageSize))} disabled=${page.loading}>${page.loading ? "Loading…" : "Show more"}</button>`}</p></div>`}<//></div>`
 }

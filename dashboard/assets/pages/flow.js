@@ -2,12 +2,12 @@ import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
 import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
-import { Graph, mostNodes, prepare } from "../graph.js"
+import { Graph, mostNodes, prepare, took } from "../graph.js"
 
 const over = new Set(["completed", "failed", "cancelled"])
 
-// waits says what a node waits for, before how many it is.
-const waits = { any: "any of ", quorum: "enough of ", ended: "end of ", failed: "failure in " }
+// waits says what a node waits for.
+const waits = n => ({ any: "any of ", quorum: `${n.group?.k} of `, ended: "end of ", failed: "failure in " }[n.group?.policy] || "") + number(n.edges.length)
 
 export default function Flow({ id }) {
   const page = useLoad(async signal => checkID(id) && (await Promise.all([get(`flows/${id}`, {}, signal), prepare()]))[0], [id])
@@ -29,15 +29,15 @@ export default function Flow({ id }) {
         <div class="actions"><${State} state=${x.state} />${items.length > 0 && html`<${Menu} label="Actions" kind="main" items=${items} />`}</div></div>
       <${Section} id="graph" title="Graph" note=${Object.entries(x.count || {}).map(([s, n]) => `${number(n)} ${stateWord(s)}`).join(", ")}>
         ${x.nodes.length > mostNodes ? html`<p class="dim">The flow has ${number(x.nodes.length)} nodes; the picture shows up to ${mostNodes}. The table below has all of them.</p>` : html`<${Graph} nodes=${x.nodes} />`}<//>
-      <div class="two wide-left"><${Section} id="nodes" title="Nodes"><${Table} label="Nodes" rows=${x.nodes} columns=${[
-        { name: "State", cell: n => n.state ? html`<${State} state=${n.state} />` : html`<span class="none">purged</span>` },
-        { name: "Node", class: "grow", cell: n => html`<a class="clip" href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
+      <${Section} id="nodes" title="Nodes"><${Table} label="Nodes" rows=${x.nodes} columns=${[
+        { name: "State", class: "head", cell: n => n.state ? html`<${State} state=${n.state} />` : html`<span class="none">purged</span>` },
+        { name: "Node", class: "head", cell: n => html`<a class="clip" href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
         { name: "Kind", cell: n => n.kind },
-        { name: "Took", class: "num", cell: n => n.started_at ? html`<${Since} at=${n.started_at} until=${n.ended_at} />` : html`<span class="none">–</span>` },
-        { name: "Waits for", class: "num wide", cell: n => n.edges ? `${waits[n.group?.policy] || ""}${number(n.edges.length)}` : html`<span class="none">–</span>` },
-        { name: "Failure", class: "wide clip", cell: n => (n.category || "").replaceAll("_", " ") }]} /><//>
-      <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["By", x.creator], ["Created", html`<${Time} at=${x.created_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`],
+        { name: "Took", class: "num", cell: n => took(n) === undefined ? html`<span class="none">–</span>` : html`<span><${Since} at=${n.started_at} until=${n.ended_at} />${n.attempt > 1 && html` <small class="dim">attempt ${n.attempt}</small>`}</span>` },
+        { name: "Waits for", class: "num wide", cell: n => n.edges ? html`<span title=${n.group ? `${number(n.group.succeeded)} succeeded, ${number(n.group.failed)} failed, ${number(n.group.skipped)} skipped` : ""}>${waits(n)}</span>` : html`<span class="none">–</span>` },
+        { name: "Failure", class: "whole", cell: n => n.category ? html`<span class=${n.state === "failed" || n.state === "expired" ? "bad-text" : "dim"}>${n.category.replaceAll("_", " ")}</span>` : "" }]} /><//>
+      <${Section} id="facts" title="Facts"><div class="across"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["By", x.creator], ["Created", html`<${Time} at=${x.created_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`],
         ["Took", html`<${Since} at=${x.created_at} until=${x.ended_at} />`], ["Growth", x.seal && x.seal !== "seal" && x.seal !== "sealed" && x.seal], ["Failing ends", x.failing || ""], ["Cancelled by", x.cancelled_by && visible(x.cancelled_by)], ["Reason", x.cancel_reason && visible(x.cancel_reason)], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`],
-        ["Executions", html`<a href=${to(["executions"], { flow: x.id })}>List them</a>`]]} /><//></div></div>`
+        ["Executions", html`<a href=${to(["executions"], { flow: x.id })}>List them</a>`]]} /></div><//></div>`
   }}<//>`
 }

@@ -16,9 +16,9 @@ export default function Flows({ query }) {
       <${Field} label="State" kind="choice" options=${[["", "any"], ...flowStates.map(s => [s, stateWord(s)])]} value=${f.state} onInput=${v => go(["flows"], { ...f, state: v })} /></div></form>
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No flow matches"><p>A flow is submitted with <code>client.SubmitFlow</code> or <code>POST /v1/flows</code>. Its graph appears here, and colours itself as it goes on.</p><//>`
       : html`<div><${Table} label="Flows" rows=${data.items} columns=${[
-        { name: "State", cell: x => html`<${State} state=${x.state} />` },
-        { name: "Kind", cell: x => x.kind },
-        { name: "Flow", cell: x => html`<a class="mono" href=${to(["flows", x.id])} title=${x.id}>${shortID(x.id)}</a>` },
+        { name: "State", class: "head", cell: x => html`<${State} state=${x.state} />` },
+        { name: "Kind", class: "head", cell: x => x.kind },
+        { name: "Flow", class: "head", cell: x => html`<a class="mono" href=${to(["flows", x.id])} title=${x.id}>${shortID(x.id)}</a>` },
         { name: "Nodes", class: "num", cell: x => number(x.members) },
         { name: "How far", class: "grow", cell: x => html`<span class="clip">${Object.entries(x.count || {}).map(([s, n]) => `${number(n)} ${stateWord(s)}`).join(", ")}</span>` },
         { name: "Namespace", class: "wide", cell: x => x.namespace },

@@ -1,36 +1,13 @@
 import { html, useState } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
-import { loadAll, may, namespace, useLoad, useStore } from "../live.js"
-import { act, become, Bound, Chip, Empty, Field, Loaded, number, plural, Section, shortID, span, Table, Time, to, useDraft, visible } from "../ui.js"
+import { may, useLoad } from "../live.js"
+import { act, Bound, Chip, Empty, Loaded, number, plural, Section, span, Table, to, visible } from "../ui.js"
 
 const sign = { ok: "✓", warn: "!", fail: "✕", skip: "–" }
 
-function link(c) {
-  if (c.on === "execution") return html`<a class="mono" href=${to(["executions", c.name])}>${shortID(c.name)}</a>`
-  if (c.on === "flow") return html`<a class="mono" href=${to(["flows", c.name])}>${shortID(c.name)}</a>`
-  return visible(c.name)
-}
-
-function Trail({ query }) {
-  const f = { by: query.get("by") || "", on: query.get("on") || "" }
-  const [want, setWant] = useState(50)
-  const ns = useStore(namespace)
-  const page = useLoad(signal => loadAll("trail", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
-  const [draft, change] = useDraft(f, typed => become(["health"], typed))
-  const things = ["execution", "executions", "flow", "lane", "schedule", "gate", "scope", "worker", "partition", "token key"]
-  return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">
-      <${Field} label="By" value=${draft.by} onInput=${change("by")} placeholder="anybody" /><${Field} label="On" kind="choice" options=${[["", "anything"], ...things.map(t => [t, t])]} value=${draft.on} onInput=${change("on")} /></div></form>
-    <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No change matches"><p>Every change by a person or a program is noted here.</p><//>`
-      : html`<div><${Table} label="Audit trail" rows=${data.items.map((c, i) => ({ ...c, i }))} id=${c => c.i} columns=${[
-        { name: "When", class: "num", cell: c => html`<${Time} at=${c.at} />` }, { name: "Who", cell: c => html`<b>${visible(c.by)}</b>` }, { name: "Did", cell: c => visible(c.action) },
-        { name: "To", cell: c => html`${c.on} ${link(c)}` }, { name: "Why", class: "clip grow", cell: c => html`<span class="clip" title=${visible([c.why, c.detail].filter(Boolean).join(" · "))}>${visible([c.why, c.detail].filter(Boolean).join(" · "))}</span>` },
-        { name: "From", class: "wide", cell: c => visible(c.from || "") }]} />
-      <p class="foot dim">${plural(data.items.length, "change")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 100)}>Show more</button>`}</p></div>`}<//><//>`
-}
-
 const forbidden = e => { if (e.status === 403 || e.status === 404) return null; throw e }
 
-export default function Health({ query }) {
+export default function Health() {
   const [all, setAll] = useState(false)
   const page = useLoad(async signal => {
     const ask = (operation, path) => may(operation) ? get(path, {}, signal).catch(forbidden) : null
@@ -44,7 +21,7 @@ export default function Health({ query }) {
       const bad = (await post("token-keys:rotate", { kid: v.kid.trim(), reason: v.reason })).items.filter(i => i.error)
       if (bad.length) throw new Error(`${plural(bad.length, "partition")} refused: ${bad[0].error}`)
     }, done: "Rotated.", then: page.reload })
-  return html`<div><div class="title"><h1>Health</h1><div class="actions"><button type="button" onClick=${page.reload}>Look again</button></div></div>
+  return html`<div><div class="title"><h1>Health</h1><div class="actions">${may("listTrail") && html`<a href=${to(["trail"])}>Audit trail</a>`}<button type="button" onClick=${page.reload}>Look again</button></div></div>
     <${Loaded} of=${page}>${({ doctor, partitions, keys }) => {
       const bad = (doctor?.checks ?? []).filter(c => c.status === "fail" || c.status === "warn")
       const skipped = (doctor?.checks ?? []).filter(c => c.status === "skip").length
@@ -60,7 +37,7 @@ export default function Health({ query }) {
         { name: "Late", class: "num", cell: p => p.lag_ms > 1000 ? html`<b>${span(p.lag_ms)}</b>` : span(p.lag_ms) }, { name: "Timers run by", class: "wide", cell: p => visible(p.owner || "nobody") },
         ...(may("freezePartition") ? [{ name: "Actions", class: "end", cell: p => p.frozen ? html`<button type="button" onClick=${() => thaw(p)} aria-label=${`Thaw partition ${p.partition}`}>Thaw…</button>` : html`<button type="button" class="quiet" onClick=${() => freeze(p)} aria-label=${`Freeze partition ${p.partition}`}>Freeze…</button>` }] : [])]} />`}<//>`}
       ${keys && html`<${Section} id="keys" title="Token keys" note="they sign the links with which people answer" actions=${may("rotateTokenKeys") && html`<button type="button" onClick=${() => rotate(keys)}>Rotate…</button>`}>
-        ${keys.every(k => k.keys.length === 0) ? html`<${Empty} title="No token keys"><p>Set FLOWFABRIC_TOKEN_KEYS for the workers, so that handlers can wait for people.</p><//>` : html`<ul class="plain">${Object.values(Object.fromEntries(keys.flatMap(k => k.keys.map(x => [x.kid, { kid: x.kid, fingerprint: x.fingerprint, current: keys.filter(y => y.current === x.kid).length, open: keys.flatMap(y => y.keys).filter(y => y.kid === x.kid).reduce((n, y) => n + y.open, 0) }])))).map(k => html`<li key=${k.kid}><b>${k.kid}</b> <span class="mono dim">${k.fingerprint}</span> ${k.current ? html`<${Chip} kind="good">signs${k.current < keys.length ? ` in ${plural(k.current, "partition")}` : ""}<//>` : html`<${Chip}>old<//>`} <span class="dim">${plural(k.open, "open waitpoint")}</span></li>`)}</ul>`}<//>`}</div>`
+        ${keys.every(k => k.keys.length === 0) ? html`<${Empty} title="No token keys"><p>Set FLOWFABRIC_TOKEN_KEYS for the workers, so that handlers can wait for people.</p><//>` : html`<ul class="plain">${Object.values(Object.fromEntries(keys.flatMap(k => k.keys.map(x => [x.kid, { kid: x.kid, fingerprint: x.fingerprint, current: keys.filter(y => y.current === x.kid).length, open: keys.flatMap(y => y.keys).filter(y => y.kid === x.kid).reduce((n, y) => n + (y.open_waitpoints ?? 0), 0) }])))).map(k => html`<li key=${k.kid}><b>${k.kid}</b> <span class="mono dim">${k.fingerprint}</span> ${k.current ? html`<${Chip} kind="good">signs${k.current < keys.length ? ` in ${plural(k.current, "partition")}` : ""}<//>` : html`<${Chip}>old<//>`} <span class="dim">${plural(k.open, "open waitpoint")}</span></li>`)}</ul>`}<//>`}</div>`
     }}<//>
-    ${(page.data || page.error) && html`<${Trail} query=${query} />`}</div>`
+    </div>`
 }

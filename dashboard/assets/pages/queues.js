@@ -26,15 +26,15 @@ export default function Queues() {
   return html`<div><h1>Queues</h1><p class="lead">A lane is a queue with a name; in it, each kind of work has a queue of its own.</p>
     <${Loaded} of=${page}>${({ lanes, queues }) => html`<div><${Section} id="lanes" title="Lanes">${lanes.length === 0 ? html`<${Empty} title="No lanes yet"><p>A lane appears with the first execution that names it. Without a name it is “default”.</p><//>`
       : html`<${Table} label="Lanes" rows=${lanes} id=${l => l.namespace + "/" + l.name} columns=${[
-        { name: "Lane", cell: l => html`<a href=${to(["executions"], { lane: l.name })}>${l.name}</a>` },
+        { name: "Lane", class: "head", cell: l => html`<a href=${to(["executions"], { lane: l.name })}>${l.name}</a>` },
         ...(several ? [{ name: "Namespace", cell: l => l.namespace }] : []),
-        { name: "State", cell: l => html`<${Chip} kind=${l.state === "active" ? "good" : "warn"} title=${says[l.state]}>${laneWords[l.state] ?? l.state}<//>${l.mixed && html` <${Chip} kind="bad" title="Partitions differ, because a change did not reach all of them. Set it again.">mixed<//>`}` },
+        { name: "State", class: "head", cell: l => html`<${Chip} kind=${l.state === "active" ? "good" : "warn"} title=${says[l.state]}>${laneWords[l.state] ?? l.state}<//>${l.mixed && html` <${Chip} kind="bad" title="Partitions differ, because a change did not reach all of them. Set it again.">mixed<//>`}` },
         { name: "Waiting", class: "num", cell: l => number(l.waiting) },
         { name: "Since", class: "num wide", cell: l => l.since ? html`<${Time} at=${l.since} /> ${l.by && `by ${l.by}`}` : html`<span class="none">–</span>` },
         ...(may("setLane") ? [{ name: "Actions", class: "end", cell: l => html`<${Menu} label="Change" items=${[...["active", "paused", "draining", "disabled"].filter(s => s !== l.state || l.mixed).map(s => ({ label: { active: "Open…", paused: "Pause…", draining: "Drain…", disabled: "Close…" }[s], danger: s === "disabled", run: () => setLane(l, s, l.waiting, page.reload) })), { label: "Weight…", run: () => weight(l, page.reload) }]} />` }] : [])]} />`}<//>
       <${Section} id="queues" title="Queues">${queues.length === 0 ? html`<${Empty} title="No queues yet"><p>A queue appears with the first execution of a kind.</p><//>`
       : html`<${Table} label="Queues" rows=${queues} id=${q => [q.namespace, q.lane, q.kind, q.capabilities, q.drift].join("/")} columns=${[
-        { name: "Kind", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind || "?"}</a>${q.drift && html` <${Chip} kind="bad">${q.drift}<//>`}` },
+        { name: "Kind", class: "head", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind || "?"}</a>${q.drift && html` <${Chip} kind="bad">${q.drift}<//>`}` },
         { name: "Lane", cell: q => q.lane },
         ...(several ? [{ name: "Namespace", cell: q => q.namespace }] : []),
         { name: "Needs", class: "wide", cell: q => q.capabilities?.join(", ") ?? html`<span class="none">–</span>` },

@@ -902,8 +902,8 @@ class StreamTokenAnswer(TypedDict):
 
 class Why(TypedDict):
     """What cancel takes, what stop takes, what hold takes, what unhold takes, what runNow takes, what sealFlow takes,
-    what markWorkerDead takes, what pauseSchedule takes, what resumeSchedule takes, what freezePartition takes, what
-    thawPartition takes.
+    what markWorkerDead takes, what pauseSchedule takes, what resumeSchedule takes, what runSchedule takes, what
+    freezePartition takes, what thawPartition takes.
     """
 
     reason: NotRequired[str]
@@ -1368,6 +1368,7 @@ class MemberRecord(TypedDict):
     category: NotRequired[str]
     """category of its failure, or the reason for the skip"""
     started_at: NotRequired[Timestamp]
+    """beginning of its last attempt"""
     ended_at: NotRequired[Timestamp]
     group: NotRequired[GroupRecord]
     """condition for it to run"""
@@ -2511,7 +2512,7 @@ class SchedulePut(SchedulePutOptions):
 
 
 class ScheduleSet(TypedDict):
-    """What putSchedule answers."""
+    """What putSchedule answers, what editSchedule answers."""
 
     name: str
     already: bool
@@ -2586,6 +2587,76 @@ class ScheduleSync(TypedDict):
     updated: NotRequired[list[str]]
     unchanged: NotRequired[list[str]]
     removed: NotRequired[list[str]]
+
+
+class TimesBody(TypedDict):
+    """What editSchedule takes."""
+
+    cron: NotRequired[str]
+    """minute hour day month weekday"""
+    zone: NotRequired[str]
+    """of the cron expression; default UTC"""
+    every_ms: NotRequired[int]
+    """instead of cron"""
+    anchor: NotRequired[Timestamp]
+    """a time that every_ms counts from"""
+    until: NotRequired[Timestamp]
+    """no run after this time; default without end"""
+    max_runs: NotRequired[int]
+    """it ends after so many; default without end"""
+    jitter_ms: NotRequired[int]
+    """each run starts up to so much later"""
+    catch_up: NotRequired[CatchUp]
+    """last (default), all or skip"""
+    overlap: NotRequired[Overlap]
+    """allow (default) or skip"""
+    input: NotRequired[Any]
+    """any JSON value, at most 1 MiB; the input of the handler. Default null"""
+    input_base64: NotRequired[Base64]
+    """instead of input, bytes that are not JSON"""
+    reason: NotRequired[str]
+    """the audit trail and a history keep 1 KiB of it; of a hold at most 256"""
+
+
+class ScheduleRun(TypedDict):
+    """What runSchedule answers."""
+
+    due_at: Timestamp
+    """the instant; of a run now, when it was asked for"""
+    execution: NotRequired[str]
+    flow: NotRequired[str]
+    """instead of an execution"""
+    existed: NotRequired[bool]
+    """it was submitted before, and nothing was done"""
+    error: NotRequired[str]
+    """why it was refused"""
+
+
+RangeBody = TypedDict(
+    "RangeBody",
+    {
+        # the first instant may be this one
+        "from": Timestamp,
+        # and the last this one; default now
+        "to": NotRequired[Timestamp],
+        # the audit trail and a history keep 1 KiB of it; of a hold at most 256
+        "reason": NotRequired[str],
+    },
+)
+"""What backfillSchedule takes."""
+
+
+class Backfilled(TypedDict):
+    """What backfillSchedule answers."""
+
+    created: int
+    """instants that were submitted now"""
+    existed: int
+    """instants that had been submitted before"""
+    refused: int
+    """instants that could not be submitted; their items say why"""
+    items: list[ScheduleRun]
+    """in their order"""
 
 
 class Limit(TypedDict):
