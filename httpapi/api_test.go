@@ -710,6 +710,9 @@ func TestEveryRoute(t *testing.T) {
 	if l := into[laneList](t, a.as("viewer", "GET", "/v1/lanes", "", 200)); len(l.Items) == 0 {
 		t.Error("no lanes")
 	}
+	if s := into[apiv1.Times](t, a.as("viewer", "GET", "/v1/times", "", 200)); len(s.Steps) != 60 {
+		t.Errorf("%d steps of an hour", len(s.Steps))
+	}
 	if s := into[apiv1.Schemas](t, a.as("viewer", "GET", "/v1/schemas", "", 200)); s.Namespace != "default" {
 		t.Errorf("schemas of namespace %q", s.Namespace)
 	}

@@ -178,7 +178,7 @@ func TestNamespacesBound(t *testing.T) {
 		forged.Execution, _ = flowfabric.ParseExecutionID(other)
 		all := p.Code + p.Detail
 		for verb, members := range writes {
-			all += into[problem](t, r.call(verb, leaseText(forged), members, 409)).Code
+			all += into[problem](t, r.call(verb, leaseText(forged, ""), members, 409)).Code
 		}
 		told = append(told, all)
 	}

@@ -77,7 +77,7 @@ func TestClaimCompletesSome(t *testing.T) {
 	f.Execution = mint.ID(0)
 	large := `"` + strings.Repeat("x", 1<<20) + `"`
 	g := into[claimAnswer](t, r.call("claim", "", `"wait_ms":30000,`+completing(x[0].Lease, "0", x[1].Lease, "1",
-		x[2].Lease, "2", x[3].Lease, large, foreign.Lease, "5", leaseText(f), "6"), 200))
+		x[2].Lease, "2", x[3].Lease, large, foreign.Lease, "5", leaseText(f, ""), "6"), 200))
 	want := []completedAnswer{{Code: "stale_lease"}, {already: already{true}, Code: "idempotency_conflict"},
 		{Held: true}, {Held: true, Code: "payload_too_large"}, {Code: "stale_lease"}, {Code: "stale_lease"}}
 	if len(g.Completed) != len(want) || len(g.Executions) != 0 {

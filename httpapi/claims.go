@@ -180,7 +180,8 @@ func (c *call) handOut(s *workerSession, claims []gateway.Claim, out claimAnswer
 
 // claimed is a claim as the worker sees it.
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
-	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
+	out := claimed{Lease: leaseText(x.Fence, c.h.timing.about(x)), LeaseMs: s.lease.Milliseconds(),
+		ID:    x.Fence.Execution.String(),
 		Route: x.Route, Attempt: x.Fence.Attempt,
 		AttemptType: string(x.Type), Continues: x.Continues, Takes: x.Takes, Stopping: x.Stop, Priority: x.Priority,
 		CreatedAt: x.CreatedAt,

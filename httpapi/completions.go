@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	measured "github.com/flowfabric/flowfabric-go/internal/times"
 )
 
 // maxResults is how many bytes of results go in one call to the server, unless it has only one.
@@ -123,6 +124,7 @@ func (c *call) completeAll(list []*completion) ([]completedAnswer, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.settled(x.lease, measured.Completed, x.out.Err != nil || x.out.Already)
 		out[i] = completedAnswer{Lease: x.lease, Held: held, already: already{x.out.Already}, Code: code}
 	}
 	return out, nil

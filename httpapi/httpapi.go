@@ -108,6 +108,7 @@ type Handler struct {
 	failed  *limiter
 	sampler *sampler
 	sharing sharing
+	timing  *measuring
 	rooms   rooms
 	routes  []*route
 	slow    time.Duration // how long a body may take
@@ -166,6 +167,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.seeds = tokenkeys.Seeds{Keyring: h.conn.Keyring, Store: h.conn.Engine}
 	h.gateway = gateway.New(h.conn.Engine, cfg.Logger)
+	h.timing = newMeasuring(h.conn.Engine, cfg.Logger)
 	if cfg.History {
 		h.sampler.start()
 	}
@@ -178,6 +180,7 @@ func New(cfg Config) (*Handler, error) {
 // http.Server.RegisterOnShutdown, so that those who wait do not hold that up. It may be called again.
 func (h *Handler) Close() {
 	h.gateway.Close()
+	h.timing.close()
 	h.sampler.close()
 	h.rooms.close()
 }

@@ -31,17 +31,31 @@ type leaseAnswer struct {
 	Stopping string `json:"stopping,omitempty" jsonschema:"somebody asked the execution to end what it says, and to keep what it has: the request of the newest stop, which is told again with every renewal. See the turn of a step"`
 }
 
-// leaseText is a fence as workers carry it.
-func leaseText(f flowfabric.Fence) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s,%s,%d,%d,%d", f.Execution, f.Session, f.Claim,
-		f.Epoch, f.Attempt))
+// leaseText is a fence as workers carry it, and what is to be known about its claim when it ends, which proves nothing.
+func leaseText(f flowfabric.Fence, about string) string {
+	text := fmt.Appendf(nil, "%s,%s,%d,%d,%d", f.Execution, f.Session, f.Claim, f.Epoch, f.Attempt)
+	if about != "" {
+		text = append(append(text, ','), about...)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
 }
 
+// mostAbout bounds what a lease says about its claim.
+const mostAbout = 160
+
 func parseLease(text string) (f flowfabric.Fence, ok bool) {
+	f, _, ok = readLease(text)
+	return f, ok
+}
+
+func readLease(text string) (f flowfabric.Fence, about string, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	parts := strings.Split(string(raw), ",")
-	if err != nil || len(parts) != 5 || len(parts[1]) > 64 {
-		return f, false
+	parts := strings.SplitN(string(raw), ",", 6)
+	if len(parts) == 6 {
+		about = parts[5]
+	}
+	if err != nil || len(parts) < 5 || len(parts[1]) > 64 || len(about) > mostAbout {
+		return f, "", false
 	}
 	var e [4]error
 	f.Execution, e[0] = flowfabric.ParseExecutionID(parts[0])
@@ -50,7 +64,8 @@ func parseLease(text string) (f flowfabric.Fence, ok bool) {
 	f.Epoch, e[2] = strconv.ParseUint(parts[3], 10, 53)
 	attempt, err := strconv.ParseUint(parts[4], 10, 32)
 	f.Attempt, e[3] = uint32(attempt), err
-	return f, errors.Join(e[:]...) == nil && leaseText(f) == text // others decode to the same bytes
+	// others decode to the same bytes
+	return f, about, errors.Join(e[:]...) == nil && leaseText(f, about) == text
 }
 
 func noLease(field string) *problem {

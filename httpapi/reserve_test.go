@@ -245,7 +245,7 @@ func TestReservationsAreFenced(t *testing.T) {
 	change := func(do func(*flowfabric.Fence)) string {
 		x := f
 		do(&x)
-		return leaseText(x)
+		return leaseText(x, "")
 	}
 	for what, lease := range map[string]string{
 		"another session's lease":   other,

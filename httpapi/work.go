@@ -95,13 +95,15 @@ func work[Body any, Answer any](action, name, summary, text string,
 		if err != nil {
 			return out, err
 		}
-		f, err := s.fence("/lease", any(body).(interface{ leaseOf() string }).leaseOf())
+		lease := any(body).(interface{ leaseOf() string }).leaseOf()
+		f, err := s.fence("/lease", lease)
 		if err != nil {
 			return out, err
 		}
 		answer, err := do(c, f, body)
 		if err = hidden(action, err); err == nil && answer != nil {
 			out = *answer
+			c.ends(lease, action, answer)
 		}
 		return out, err
 	}

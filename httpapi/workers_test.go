@@ -461,7 +461,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 	change := func(do func(*flowfabric.Fence)) string {
 		g := f
 		do(&g)
-		return leaseText(g)
+		return leaseText(g, "")
 	}
 	a.submit(`{"kind":"remote"}`)
 	other := stranger.one()
@@ -781,14 +781,14 @@ func TestRemoteWorkerInput(t *testing.T) {
 
 func FuzzLease(f *testing.F) {
 	f.Add(leaseText(flowfabric.Fence{Execution: mint.ID(3), Session: "gw~a~b", Claim: 1,
-		Epoch: 1 << 41, Attempt: 2}))
+		Epoch: 1 << 41, Attempt: 2}, "5,a\x1fb"))
 	f.Add("")
 	f.Add(base64.RawURLEncoding.EncodeToString([]byte("0-x,s,1,2,3")))
 	f.Fuzz(func(t *testing.T, text string) {
 		fence, ok := parseLease(text)
-		if ok && leaseText(fence) != text {
-			if again, ok := parseLease(leaseText(fence)); !ok || again != fence {
-				t.Errorf("%q is %+v, which is %q", text, fence, leaseText(fence))
+		if ok && leaseText(fence, "") != text {
+			if again, ok := parseLease(leaseText(fence, "")); !ok || again != fence {
+				t.Errorf("%q is %+v, which is %q", text, fence, leaseText(fence, ""))
 			}
 		}
 	})

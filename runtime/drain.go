@@ -45,9 +45,20 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 	}
 	r.closeSessions(lastCall)
 	r.name.leave(lastCall)
+	r.tellTimes(lastCall)
 	r.farewell(lastCall)
 	r.log.Info("flowfabric: worker drained", "took", time.Since(began).Round(time.Millisecond).String())
 	return err
+}
+
+// tellTimes sends how long the last attempts waited and ran. A server that is away must not take the time of what
+// comes after it.
+func (r *run) tellTimes(lastCall time.Time) {
+	ctx, cancel := context.WithDeadline(r.ctx, lastCall)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, farewellTimeout)
+	defer cancel()
+	r.jobs.times.Send(ctx)
 }
 
 // awaitJobs waits for the handlers and for claims in flight, which have slots, too. When patience ends, so do the

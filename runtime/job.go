@@ -26,6 +26,7 @@ type job struct {
 	deep  bool      // its partition had more than was claimed
 	left  bool      // its slot is another's
 	wakes uint64    // of its route, when it was claimed
+	began time.Time // when its handler was called first; zero if it was not
 
 	frames  frames           // that its handler appends
 	lines   logs             // that its handler logs

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/times"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -34,6 +36,7 @@ type jobs struct {
 	log      *slog.Logger
 	metrics  *metrics
 	tracer   *tracing.Tracer
+	times    *times.Recorder
 	box      *sealed.Box  // nil: nothing is encrypted
 	worker   tasks.Worker // what batch handlers are given of it
 
@@ -58,7 +61,7 @@ type jobStore interface {
 // completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows
 // if it was done.
 func (js *jobs) completed(batch []completion, answers []engine.Settled, err error) {
-	done := make([]*keeper.Held, 0, len(batch))
+	done, now := make([]*keeper.Held, 0, len(batch)), time.Now()
 	for i, c := range batch {
 		refused := err
 		if err == nil {
@@ -72,11 +75,42 @@ func (js *jobs) completed(batch []completion, answers []engine.Settled, err erro
 			js.pool.do(c.job)
 		default:
 			c.job.kind.completed().Inc()
+			js.measure(c.job, times.Completed, now)
 			done = append(done, c.job.held)
 		}
 	}
 	js.session.Keeper.Release(done...)
 	js.slots.settled(len(done))
+}
+
+// measure records how long a settled attempt had waited, also for a slot here, and how long it ran.
+func (js *jobs) measure(j *job, how times.Outcome, now time.Time) {
+	claim, ran, slot := j.held.Claim(), time.Duration(0), time.Duration(0)
+	if !j.began.IsZero() {
+		ran = now.Sub(j.began)
+		if !j.since.IsZero() {
+			slot = j.began.Sub(j.since)
+		}
+	}
+	waited := times.Waited(claim)
+	if waited >= 0 {
+		waited += slot
+	}
+	js.times.Add(claim.Fence.Execution.Partition(), times.Attempt{Namespace: j.route.Namespace, Kind: j.route.Kind,
+		Outcome: how, Waited: waited, Ran: ran, At: claim.ClaimedAt.Add(slot + ran)})
+}
+
+// ended is what an outcome of the metrics is to those who ask how long attempts took.
+func ended(outcome string) times.Outcome {
+	switch outcome {
+	case "complete":
+		return times.Completed
+	case "fail":
+		return times.Failed
+	case "retry":
+		return times.Retried
+	}
+	return times.Other
 }
 
 // giveBack returns executions that waited for a slot.

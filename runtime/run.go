@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
+	"github.com/flowfabric/flowfabric-go/internal/times"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -70,7 +71,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.name.watch = r.watch
 	r.jobs = &jobs{ctx: r.ctx, store: s, slots: r.slots, watch: r.watch, seeds: seeds,
 		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer,
-		box: sealed.New(w.target().Cipher)}
+		times: times.New(s, w.log), box: sealed.New(w.target().Cipher)}
 	r.jobs.worker = tasks.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
 	r.claims = &claimer{ctx: r.ctx, store: s, sched: r.sched, slots: r.slots, jobs: r.jobs, log: r.log,
@@ -137,6 +138,7 @@ func (r *run) serve(ctx context.Context) error {
 	supporting.Go(func() { r.session.Listener.Forward(support) })
 	supporting.Go(func() { r.watched.Run(support) })
 	supporting.Go(func() { r.watch.keep(support) })
+	supporting.Go(func() { r.jobs.times.Run(support) })
 	r.awaitDoorbell(fetch)
 	if r.ticks != nil { // not before: a timer that is set while nobody listens makes its owner late
 		supporting.Go(func() {

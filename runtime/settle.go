@@ -122,6 +122,7 @@ func (j *job) send(o handler.Outcome) error {
 func (j *job) settled(err error, outcome string, category flowfabric.Category) error {
 	if err == nil {
 		j.jobs.metrics.settle(j.route.Kind, outcome, category)
+		j.jobs.measure(j, ended(outcome), time.Now())
 	}
 	return err
 }

@@ -255,6 +255,10 @@ func (s *silent) PutSchemas(ctx context.Context, _ string, _ map[string]kindsche
 	return s.answer(ctx)
 }
 
+func (s *silent) NoteTimes(ctx context.Context, _, _ string, _ uint64, _ []engine.Times) error {
+	return s.answer(ctx)
+}
+
 func (s *silent) RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error) {
 	if err := s.answer(ctx); err != nil {
 		return engine.Registered{}, err

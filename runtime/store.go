@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
 	"github.com/flowfabric/flowfabric-go/internal/session"
+	"github.com/flowfabric/flowfabric-go/internal/times"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -26,6 +27,7 @@ type store interface {
 	claimStore
 	partmetrics.Store
 	registrar
+	times.Store
 	TokenKeys(ctx context.Context) []suspend.PartitionKeys
 	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()

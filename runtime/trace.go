@@ -16,6 +16,9 @@ import (
 func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *handler.Task,
 	resume *suspend.Result) (out handler.Outcome) {
 	started, returned := time.Now(), false
+	if j.began.IsZero() {
+		j.began = started
+	}
 	ctx, span := j.span(ctx, resume)
 	j.jobs.watch.enter(ctx, j, started)
 	defer func() {

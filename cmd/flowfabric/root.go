@@ -75,7 +75,7 @@ a flow are executions, for which show, why, history and tail work as for any oth
 				"List, pause, resume, drain and disable lanes, and set their retention and weights",
 				"", laneVerbs),
 			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
-			a.group("index", "Show and say by what executions can be found", "", indexVerbs),
+			a.group("index", "Show and say by what executions can be found", "", indexVerbs), timesVerb.command(a),
 			versionsVerb.command(a), schemaVerb.command(a), typesCommand(a),
 			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),

@@ -141,3 +141,44 @@ type Backfilled struct {
 	Refused int           `json:"refused" jsonschema:"instants that could not be submitted; their items say why"`
 	Items   []ScheduleRun `json:"items" jsonschema:"in their order"`
 }
+
+// Times is how long attempts waited and ran.
+type Times struct {
+	Namespace string            `json:"namespace" jsonschema:"* for all"`
+	Kind      string            `json:"kind,omitempty" jsonschema:"absent: all kinds together"`
+	Since     time.Time         `json:"since" jsonschema:"the begin of the first step, a whole minute of the store's clock"`
+	Step      flowfabric.Millis `json:"step_ms" jsonschema:"how long a step is: whole minutes"`
+	Steps     []TimesStep       `json:"steps" jsonschema:"all of them, oldest first, also those in which nothing ended"`
+	Total     TimesSum          `json:"total" jsonschema:"of all steps together"`
+	Kinds     []KindTimes       `json:"kinds,omitempty" jsonschema:"with by_kind: of each kind, what ran most often first"`
+}
+
+// TimesSum is how attempts ended, and percentiles of their times, which are at most 5 % off.
+type TimesSum struct {
+	Completed uint64      `json:"completed" jsonschema:"executions"`
+	Failed    uint64      `json:"failed" jsonschema:"executions whose attempt failed, and that are not tried again"`
+	Retried   uint64      `json:"retried" jsonschema:"attempts that failed and are tried again"`
+	Other     uint64      `json:"other" jsonschema:"runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler"`
+	Waited    Percentiles `json:"waited" jsonschema:"of first attempts, but of members of flows: from the creation, a requested delay included, until the handler began"`
+	Ran       Percentiles `json:"ran" jsonschema:"of what completed, failed or is tried again: its last run"`
+}
+
+// TimesStep is a part of the time.
+type TimesStep struct {
+	At time.Time `json:"at" jsonschema:"when it begins"`
+	TimesSum
+}
+
+// KindTimes is the sum of a kind.
+type KindTimes struct {
+	Kind string `json:"kind" jsonschema:"empty: those above the 256 kinds of a namespace that are told apart"`
+	TimesSum
+}
+
+// Percentiles are of durations from 1 ms to 30 days.
+type Percentiles struct {
+	Count uint64            `json:"count" jsonschema:"of how many; 0: there are no percentiles"`
+	P50   flowfabric.Millis `json:"p50_ms"`
+	P90   flowfabric.Millis `json:"p90_ms"`
+	P99   flowfabric.Millis `json:"p99_ms"`
+}

@@ -19,7 +19,7 @@ type Package struct {
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit",
-		"internal/causes", "internal/sealed"},
+		"internal/causes", "internal/sealed", "internal/spread"},
 	{"."},
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/narrow", "internal/failed", "internal/rollout"},
@@ -32,7 +32,7 @@ var levels = [][]string{
 	{"internal/joblog"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit", "internal/ledger",
-		"internal/offer",
+		"internal/offer", "internal/times",
 		"internal/flowplan"},
 	{"flow"},
 	{"internal/source"},

@@ -125,6 +125,7 @@ func topics() map[string][]scenario {
 		"workers":       registryScenarios,
 		"catalogue":     catalogueScenarios,
 		"schemas":       schemaScenarios,
+		"times":         timesScenarios,
 		"why":           slices.Concat(whyScenarios, whyStateScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
 		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios, categoryScenarios),
@@ -155,8 +156,8 @@ var order = []string{
 	"operator", "trail", "golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
-	"twins", "feed", "workers", "schemas", "why", "schedules", "inspect", "catalogue", "lanes", "retention", "keys",
-	"debounce",
+	"twins", "feed", "workers", "schemas", "times", "why", "schedules", "inspect", "catalogue", "lanes", "retention",
+	"keys", "debounce",
 	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair",
 	"fork", "written", "fuzz",
 }

@@ -34,6 +34,7 @@ var refusedWhenFull = map[string]string{
 	"ff_fire_schedule":            "executions",
 	"ff_put_schedule":             "a schedule",
 	"ff_put_schemas":              "schemas",
+	"ff_note_times":               "times",
 	"ff_claim_next":               "work that begins",
 	"ff_admit":                    "work that begins",
 	"ff_claim_granted":            "work that begins",

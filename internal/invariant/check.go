@@ -52,6 +52,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.written()
 	l.lifetimes()
 	l.registry()
+	l.times()
 	l.flows()
 	l.gateTables()
 	l.keyed()

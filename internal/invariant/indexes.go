@@ -395,13 +395,14 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers and best-effort frames
-// expire by themselves.
+// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers, what these measured, and
+// best-effort frames expire by themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
 		if family == ":sub:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" ||
-			family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+			family == ":wk:" || family == ":tm:" || family == ":tk:" || family == ":tn:" ||
+			family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

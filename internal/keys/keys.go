@@ -117,9 +117,19 @@ func (p Partition) Schemas(namespace string) string { return string(p) + ":sm:" 
 func (p Partition) Made(route string) string { return string(p) + ":cr:" + route }
 
 // zset: execution with a tag and value, as key=value, by creation
-func (p Partition) Labelled(label string) string    { return string(p) + ":ct:" + label }
-func (p Partition) Values(key string) string        { return string(p) + ":cv:" + key } // set: values of a tag
-func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
+func (p Partition) Labelled(label string) string { return string(p) + ":ct:" + label }
+func (p Partition) Values(key string) string     { return string(p) + ":cv:" + key } // set: values of a tag
+// hash: minute of the day → minute and tally of a kind, "*" for all and "" for those above the bound
+func (p Partition) Minutes(namespace, kind string) string {
+	return string(p) + ":tm:" + namespace + "\x1f" + kind
+}
+
+// hash: kind → newest minute that something is known of
+func (p Partition) TimedKinds(namespace string) string { return string(p) + ":tk:" + namespace }
+
+// string: number of the last call that told times
+func (p Partition) TimesSender(sender string) string { return string(p) + ":tn:" + sender }
+func (p Partition) Doorbell(instance string) string  { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }
 func (p Partition) GateLog(name string) string  { return string(p) + ":gh:" + name }

@@ -4,6 +4,19 @@ package wire
 
 import "time"
 
+// NoteTimesRow is one of Rows of NoteTimes.
+type NoteTimesRow struct {
+	Kind   string // 1..64 bytes, or none
+	Minute int    // 1..
+	Tally  string // 1..16384 bytes
+}
+
+// Append writes it behind other slots.
+func (a NoteTimesRow) Append(to []string) []string {
+	to = append(to, a.Kind, number(a.Minute), a.Tally)
+	return to
+}
+
 // PutSchemasKind is one of Kinds of PutSchemas.
 type PutSchemasKind struct {
 	Kind   string // 1..64 bytes
@@ -14,6 +27,17 @@ type PutSchemasKind struct {
 func (a PutSchemasKind) Append(to []string) []string {
 	to = append(to, a.Kind, a.Schema)
 	return to
+}
+
+// ReadTimesMinute is one of Minutes of ReadTimes.
+type ReadTimesMinute struct {
+	Minute int
+	Tally  string
+}
+
+func (x *ReadTimesMinute) Read(r *Reader) {
+	x.Minute = r.Int()
+	x.Tally = r.Text()
 }
 
 // SessionHeldExecution is one of Executions of SessionHeld.
@@ -132,6 +156,38 @@ func (x *MarkDeadReply) Read(r *Reader) {
 	x.Held = r.Int()
 }
 
+// NoteTimes is a call of ff_note_times, a process adds what it measured of attempts in a minute of a kind, "*" for
+// all kinds: how many ended and how, how long they had waited, and how long they ran, as internal/spread writes it.
+// A minute counts by the server's clock: a later one is this one, and one of more than a day ago is dropped. A
+// namespace has at most 256 kinds a day; others are added under "". Each call of a sender has a larger number than
+// the one before, and one that was added already changes nothing, for ten minutes.
+type NoteTimes struct {
+	Namespace string         // 1..64 bytes
+	Sender    string         // 1..64 bytes
+	Number    int            // 1..
+	Rows      []NoteTimesRow // 1..8
+}
+
+func (NoteTimes) Function() string { return "ff_note_times" }
+
+func (a NoteTimes) Append(to []string) []string {
+	to = append(to, a.Namespace, a.Sender, number(a.Number))
+	to = append(to, number(len(a.Rows)))
+	for _, x := range a.Rows {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// NoteTimesReply is the answer to [NoteTimes].
+type NoteTimesReply struct {
+	Added int
+}
+
+func (x *NoteTimesReply) Read(r *Reader) {
+	x.Added = r.Int()
+}
+
 // PutSchemas is a call of ff_put_schemas, what workers say of the inputs and results of kinds in a namespace ('*'
 // is for all that have no own): JSON Schemas, as one text a kind, that the server never looks into. "" forgets what
 // was said of a kind. What was said last counts. version grows with every change, also over a restart without data,
@@ -159,6 +215,44 @@ type PutSchemasReply struct {
 
 func (x *PutSchemasReply) Read(r *Reader) {
 	x.Version = r.Int()
+}
+
+// ReadTimes is a call of ff_read_times, what processes measured of a kind ("*" for all, "" for those above the
+// bound) in minutes from one on, for at most a day (ff_note_times), and of which kinds of the namespace something
+// is known. An answer has about 512 KiB; next is the minute from which there is more, 0 if there is none.
+type ReadTimes struct {
+	Namespace string // 1..64 bytes
+	Kind      string // 1..64 bytes, or none
+	From      int    // 1..
+	Count     int    // 1..1440
+}
+
+func (ReadTimes) Function() string { return "ff_read_times" }
+
+func (a ReadTimes) Append(to []string) []string {
+	to = append(to, a.Namespace, a.Kind, number(a.From), number(a.Count))
+	return to
+}
+
+// ReadTimesReply is the answer to [ReadTimes].
+type ReadTimesReply struct {
+	Now     time.Time
+	Next    int
+	Kinds   []string
+	Minutes []ReadTimesMinute
+}
+
+func (x *ReadTimesReply) Read(r *Reader) {
+	x.Now = r.Instant()
+	x.Next = r.Int()
+	x.Kinds = make([]string, r.Count(1))
+	for i := range x.Kinds {
+		x.Kinds[i] = r.Text()
+	}
+	x.Minutes = make([]ReadTimesMinute, r.Count(2))
+	for i := range x.Minutes {
+		x.Minutes[i].Read(r)
+	}
 }
 
 // RegisterWorker is a call of ff_register_worker, says that a worker instance is there, for a ttl, and what it is;

@@ -38,6 +38,50 @@ function decode.ff_mark_dead(argv)
   return q
 end
 
+function decode.ff_note_times(argv)
+  local q = {
+    namespace = argv[2],
+    sender = argv[3],
+    number = args.int(argv[4], 1, 9007199254740991),
+  }
+  local at, count
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  if not args.name(q.sender, 64) then
+    return nil, reply.err('invalid_input', 'sender: 1..64 bytes of printable ASCII without braces')
+  end
+  if not q.number then
+    return nil, reply.err('invalid_input', 'number: at least 1')
+  end
+  count = args.int(argv[5], 1, 8)
+  if not count or count > 0 and not argv[5 + 3 * count] then
+    return nil, reply.err('invalid_input', 'rows: 1..8')
+  end
+  q.rows, at = {}, 6
+  for i = 1, count do
+    local x = {
+      kind = argv[at],
+      minute = args.int(argv[at + 1], 1, 9007199254740991),
+      tally = argv[at + 2],
+    }
+    if x.kind ~= '' and not args.name(x.kind, 64) then
+      return nil, reply.err('invalid_input', 'rows: kind: 1..64 bytes of printable ASCII without braces, or none')
+    end
+    if not x.minute then
+      return nil, reply.err('invalid_input', 'rows: minute: at least 1')
+    end
+    if not x.tally or #x.tally > 16384 or #x.tally < 1 then
+      return nil, reply.err('invalid_input', 'rows: tally: 1..16384 bytes')
+    end
+    q.rows[i], at = x, at + 3
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'rows: 1..8')
+  end
+  return q
+end
+
 function decode.ff_put_schemas(argv)
   local q = {
     namespace = argv[2],
@@ -66,6 +110,28 @@ function decode.ff_put_schemas(argv)
   end
   if argv[at] then
     return nil, reply.err('invalid_input', 'kinds: 1..256')
+  end
+  return q
+end
+
+function decode.ff_read_times(argv)
+  local q = {
+    namespace = argv[2],
+    kind = argv[3],
+    from = args.int(argv[4], 1, 9007199254740991),
+    count = args.int(argv[5], 1, 1440),
+  }
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  if q.kind ~= '' and not args.name(q.kind, 64) then
+    return nil, reply.err('invalid_input', 'kind: 1..64 bytes of printable ASCII without braces, or none')
+  end
+  if not q.from then
+    return nil, reply.err('invalid_input', 'from: at least 1')
+  end
+  if not q.count then
+    return nil, reply.err('invalid_input', 'count: 1..1440')
   end
   return q
 end

@@ -77,6 +77,11 @@ function keys.open(r, kid) return r .. ':open:' .. kid end
 function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
 -- hash: kind -> schemas of its inputs and results, as workers say; '' -> their version
 function keys.schemas(r, namespace) return r .. ':sm:' .. namespace end
+-- Of a namespace, how long attempts waited and ran (ff_note_times): hash: minute of the day -> minute and tally of a
+-- kind; hash: kind -> newest minute; and string: number of the last call of a sender.
+function keys.minutes(r, namespace, kind) return r .. ':tm:' .. namespace .. '\31' .. kind end
+function keys.timed_kinds(r, namespace) return r .. ':tk:' .. namespace end
+function keys.times_sender(r, sender) return r .. ':tn:' .. sender end
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 

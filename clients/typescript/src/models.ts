@@ -3460,6 +3460,90 @@ export interface Schemas {
   kinds: Record<string, KindSchemas>
 }
 
+export interface Percentiles {
+  /** of how many; 0: there are no percentiles */
+  count: number
+  /** milliseconds */
+  p50_ms: number
+  /** milliseconds */
+  p90_ms: number
+  /** milliseconds */
+  p99_ms: number
+}
+
+export interface TimesStep {
+  /** when it begins */
+  at: Timestamp
+  /** executions */
+  completed: number
+  /** executions whose attempt failed, and that are not tried again */
+  failed: number
+  /** attempts that failed and are tried again */
+  retried: number
+  /** runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler */
+  other: number
+  /**
+   * of first attempts, but of members of flows: from the creation, a requested delay included, until the handler began
+   */
+  waited: Percentiles
+  /** of what completed, failed or is tried again: its last run */
+  ran: Percentiles
+}
+
+export interface TimesSum {
+  /** executions */
+  completed: number
+  /** executions whose attempt failed, and that are not tried again */
+  failed: number
+  /** attempts that failed and are tried again */
+  retried: number
+  /** runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler */
+  other: number
+  /**
+   * of first attempts, but of members of flows: from the creation, a requested delay included, until the handler began
+   */
+  waited: Percentiles
+  /** of what completed, failed or is tried again: its last run */
+  ran: Percentiles
+}
+
+export interface KindTimes {
+  /** empty: those above the 256 kinds of a namespace that are told apart */
+  kind: string
+  /** executions */
+  completed: number
+  /** executions whose attempt failed, and that are not tried again */
+  failed: number
+  /** attempts that failed and are tried again */
+  retried: number
+  /** runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler */
+  other: number
+  /**
+   * of first attempts, but of members of flows: from the creation, a requested delay included, until the handler began
+   */
+  waited: Percentiles
+  /** of what completed, failed or is tried again: its last run */
+  ran: Percentiles
+}
+
+/** What readTimes answers. */
+export interface Times {
+  /** * for all */
+  namespace: string
+  /** absent: all kinds together */
+  kind?: string
+  /** the begin of the first step, a whole minute of the store's clock */
+  since: Timestamp
+  /** how long a step is: whole minutes */
+  step_ms: number
+  /** all of them, oldest first, also those in which nothing ended */
+  steps: TimesStep[]
+  /** of all steps together */
+  total: TimesSum
+  /** with by_kind: of each kind, what ran most often first */
+  kinds?: KindTimes[]
+}
+
 /** What whoAmI answers. */
 export interface Self {
   name: string

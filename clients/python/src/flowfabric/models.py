@@ -3596,6 +3596,91 @@ class Schemas(TypedDict):
     """by kind, those of which workers say something"""
 
 
+class Percentiles(TypedDict):
+    count: int
+    """of how many; 0: there are no percentiles"""
+    p50_ms: int
+    """milliseconds"""
+    p90_ms: int
+    """milliseconds"""
+    p99_ms: int
+    """milliseconds"""
+
+
+class TimesStep(TypedDict):
+    at: Timestamp
+    """when it begins"""
+    completed: int
+    """executions"""
+    failed: int
+    """executions whose attempt failed, and that are not tried again"""
+    retried: int
+    """attempts that failed and are tried again"""
+    other: int
+    """runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler"""
+    waited: Percentiles
+    """of first attempts, but of members of flows: from the creation, a requested delay included, until the handler
+    began
+    """
+    ran: Percentiles
+    """of what completed, failed or is tried again: its last run"""
+
+
+class TimesSum(TypedDict):
+    completed: int
+    """executions"""
+    failed: int
+    """executions whose attempt failed, and that are not tried again"""
+    retried: int
+    """attempts that failed and are tried again"""
+    other: int
+    """runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler"""
+    waited: Percentiles
+    """of first attempts, but of members of flows: from the creation, a requested delay included, until the handler
+    began
+    """
+    ran: Percentiles
+    """of what completed, failed or is tried again: its last run"""
+
+
+class KindTimes(TypedDict):
+    kind: str
+    """empty: those above the 256 kinds of a namespace that are told apart"""
+    completed: int
+    """executions"""
+    failed: int
+    """executions whose attempt failed, and that are not tried again"""
+    retried: int
+    """attempts that failed and are tried again"""
+    other: int
+    """runs that ended otherwise: suspended, delayed, continued, released, cancelled by the handler"""
+    waited: Percentiles
+    """of first attempts, but of members of flows: from the creation, a requested delay included, until the handler
+    began
+    """
+    ran: Percentiles
+    """of what completed, failed or is tried again: its last run"""
+
+
+class Times(TypedDict):
+    """What readTimes answers."""
+
+    namespace: str
+    """* for all"""
+    kind: NotRequired[str]
+    """absent: all kinds together"""
+    since: Timestamp
+    """the begin of the first step, a whole minute of the store's clock"""
+    step_ms: int
+    """how long a step is: whole minutes"""
+    steps: list[TimesStep]
+    """all of them, oldest first, also those in which nothing ended"""
+    total: TimesSum
+    """of all steps together"""
+    kinds: NotRequired[list[KindTimes]]
+    """with by_kind: of each kind, what ran most often first"""
+
+
 class Self(TypedDict):
     """What whoAmI answers."""
 
