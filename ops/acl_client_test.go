@@ -227,6 +227,12 @@ var methods = []method{
 	{"Admin.History", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).History(s.ctx, s.ended().ID()))
 	}},
+	{"Execution.Logs", true, func(s *stage, c *client.Client) error {
+		for _, err := range c.Execution(s.waiting().ID()).Logs(s.ctx, stream.LogRange{}) {
+			return err
+		}
+		return nil
+	}},
 	{"Execution.Tail", true, func(s *stage,
 		c *client.Client) error {
 		return first(c.Execution(s.ended().ID()).Tail(s.ctx))

@@ -490,6 +490,9 @@ func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 	for _, user := range []string{"worker", "producer", "operator"} {
 		rules := strings.Fields(read(t, "acl/"+user+".acl"))
 		for command, file := range used {
+			if user == "producer" && command == "xrevrange" { // only ff_append_log, of workers; it reads the trail
+				continue
+			}
 			if !slices.ContainsFunc(rules, func(rule string) bool {
 				return rule == "+"+command || strings.HasPrefix(rule, "+"+command+"|")
 			}) {

@@ -63,7 +63,8 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, failuresVerb, showVerb, tailVerb, logsVerb},
+		{groupWork, append(a.commands(slices.Concat(
+			[]verb{submitVerb, lsVerb, failuresVerb, showVerb, tailVerb, logsVerb},
 			executionVerbs, answerVerbs)),
 			bulkCommand(a))},
 		{groupOperate, []*cobra.Command{

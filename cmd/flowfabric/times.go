@@ -12,9 +12,9 @@ import (
 var timesVerb = verb{
 	use: "times [KIND]", short: "Show how long attempts waited and ran, by kind or by time",
 	long: `times shows how many executions completed and failed in the last hour, how many attempts were tried
-again, and percentiles of how long executions waited for their first attempt and how long attempts ran: of each kind, or
-of one kind over time. Workers measure it and tell each minute when it is over; it is kept for a day. A percentile is at most
-5 % off.`,
+again, and percentiles of how long executions waited for their first attempt and how long attempts ran:
+of each kind, or of one kind over time. Workers measure it and tell each minute when it is over; it is kept
+for a day. A percentile is at most 5 % off.`,
 	example: "  flowfabric times\n  flowfabric times send-mail --since 24h --step 1h",
 	route:   "GET /v1/times", namespace: "?namespace", all: true,
 	args: map[string]member{"KIND": {kind: textKind, to: "?kind"}},

@@ -15,7 +15,8 @@ import (
 // Reindex lists in the catalogue of every partition what was there before somebody said what it keeps
 // ([engine.Engine.SetIndex]), and returns how many executions it looked at. It lists all keys of every primary (SCAN)
 // and gives each execution to a call of at most 100, so nothing that moves meanwhile is missed. It may be called again,
-// and while everything else works. A partition that moves, or whose primary fails over, is begun anew, at most twice; then
+// and while everything else works. A partition that moves, or whose primary fails over, is begun anew, at most twice;
+// then
 // the error wraps [ErrAuditIncomplete]. told, if it is not nil, is told the count as it grows.
 func Reindex(ctx context.Context, e *engine.Engine, told func(executions int)) (int, error) {
 	a, err := newAudit(AuditConfig{Engine: e})
