@@ -99,7 +99,7 @@ func (r *run) newSession() *session.Session {
 		Admit: admit.Config{OnAsked: r.metrics.asked, OnRefused: r.metrics.refused},
 		Keeper: keeper.Config{TTL: r.cfg.LeaseTTL, Version: r.cfg.AppVersion, OnTickOverdue: r.tickOverdue,
 			OnRenew: r.renewed,
-			OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost},
+			OnLost:  r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost},
 	})
 }
 
