@@ -92,6 +92,7 @@ func TestNewRefusesHandlers(t *testing.T) {
 
 // The default instance is unique per worker and within its limit.
 func TestDefaultInstance(t *testing.T) {
+	t.Chdir(t.TempDir())
 	a, err := runtime.New(runtime.Config{URL: "embedded:./data"}, greetBinding())
 	must.No(t, err)
 	b, err := runtime.New(runtime.Config{URL: "embedded:./data"}, greetBinding())

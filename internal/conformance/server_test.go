@@ -26,6 +26,9 @@ import (
 var refusedWhenFull = map[string]string{
 	"ff_create_execution":         "executions",
 	"ff_flow_create":              "a flow",
+	"ff_append_log":               "lines, of which the worker counts those that were not kept",
+	"ff_set_index":                "entries for what comes",
+	"ff_index_executions":         "entries",
 	"ff_flow_stage":               "members",
 	"ff_flow_seal":                "work that may begin",
 	"ff_flow_replay":              "attempts",
