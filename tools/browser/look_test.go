@@ -232,7 +232,7 @@ func TestFailedExecution(t *testing.T) {
 	b.window(1280, 900, "light")
 	b.enter(d, "operator")
 	b.visit("executions/" + id)
-	b.want(`document.querySelector("#broken").innerText`, "It failed in step charge of attempt 1")
+	b.want(`document.querySelector("#why-failed").innerText`, "It failed in step charge of attempt 1")
 	b.wait(`document.querySelector(".broken").innerText.includes("card <b>declined</b>")`)
 	b.want(`document.querySelector(".broken").getBoundingClientRect().bottom <
 		document.querySelector("#timeline").getBoundingClientRect().top`, "true")
@@ -248,7 +248,7 @@ func TestFailedExecution(t *testing.T) {
 	b.wait(`document.querySelector("dialog[open] select").value === "step collect all that is needed"`)
 	b.press("Replay")
 	b.says("It runs again.")
-	b.wait(`document.querySelector("#broken")?.innerText === "It failed in step charge of attempt 2"`)
+	b.wait(`document.querySelector("#why-failed")?.innerText === "It failed in step charge of attempt 2"`)
 	if n := first.Load(); n != 2 {
 		t.Errorf("the first step ran %d times", n)
 	}
