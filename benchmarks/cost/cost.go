@@ -27,6 +27,17 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
+// variant is one way of what is created. The first is measured in all that is done with it.
+type variant struct {
+	name    string // behind that of an operation
+	tags    map[string]string
+	indexed bool // the store keeps lists by these tags
+}
+
+var twoTags = map[string]string{"app.customer": "customer-0042", "app.order": "order-0042"}
+
+var variants = []variant{{}, {tagged, twoTags, false}, {indexed, twoTags, true}}
+
 // Run measures. It takes all but one processor from this process, so that the server has them.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Items < 64*o.Partitions || o.Rounds < 1 || o.Payload < 1 || o.Partitions < 1 {
@@ -42,8 +53,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	samples := map[string][]float64{}
 	for range o.Rounds {
 		for _, batch := range []int{1, 32} {
-			if err := round(ctx, s, o, batch, samples); err != nil {
-				return Report{}, fmt.Errorf("cost: %w", err)
+			for _, v := range variants {
+				if err := round(ctx, s, o, batch, v, samples); err != nil {
+					return Report{}, fmt.Errorf("cost: %w", err)
+				}
 			}
 		}
 	}

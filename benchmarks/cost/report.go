@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
@@ -14,7 +15,7 @@ import (
 var operations = []struct {
 	name  string
 	batch int
-	most  float64 // µs; 0: no budget
+	most  float64 // µs; where the tags are indexed, times what the same costs with tags that are not; 0: no budget
 }{
 	{"create", 1, 0}, {"create", 32, 0},
 	{"claim", 1, 0}, {"claim", 32, 0},
@@ -24,9 +25,16 @@ var operations = []struct {
 	{"renew", 1, 5},
 	{"tick", 1, 12},
 	{"suspend", 1, 45}, {"signal", 1, 60},
+	{"create" + tagged, 1, 0}, {"create" + tagged, 32, 0}, {lifecycle + tagged, 1, 0}, {lifecycle + tagged, 32, 0},
+	{"create" + indexed, 1, 1.5}, {"create" + indexed, 32, 1.5}, {lifecycle + indexed, 1, 1.15},
+	{lifecycle + indexed, 32, 1.15},
 }
 
-const lifecycle = "lifecycle"
+const (
+	lifecycle = "lifecycle"
+	tagged    = " with two tags"
+	indexed   = " with two indexed tags"
+)
 
 var sizes = []struct {
 	state, what string
@@ -69,16 +77,21 @@ func (s Size) Met() bool { return s.Bytes <= s.Budget }
 
 func report(o Options, s *server.Server, samples map[string][]float64) Report {
 	r := Report{Server: s.Name(), Items: o.Items, Rounds: o.Rounds, Payload: o.Payload}
+	costs := map[string]float64{}
 	for _, op := range operations {
 		parts := []string{op.name}
-		if op.name == lifecycle {
-			parts = []string{"create", "claim", "complete"}
+		if v, ok := strings.CutPrefix(op.name, lifecycle); ok {
+			parts = []string{"create" + v, "claim" + v, "complete" + v}
 		}
 		c := Cost{Operation: op.name, PerCall: op.batch, Budget: op.most}
 		for _, part := range parts {
 			c.Micros += measure.Median(samples[fmt.Sprintf("%s %d", part, op.batch)])
 			c.Commands += measure.Median(samples[fmt.Sprintf("%s %d commands", part, op.batch)])
 		}
+		if v, ok := strings.CutSuffix(op.name, indexed); ok {
+			c.Budget *= costs[fmt.Sprintf("%s %d", v+tagged, op.batch)]
+		}
+		costs[fmt.Sprintf("%s %d", op.name, op.batch)] = c.Micros
 		r.Costs = append(r.Costs, c)
 	}
 	for _, b := range sizes {

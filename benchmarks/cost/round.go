@@ -3,6 +3,8 @@ package cost
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -31,14 +33,16 @@ type bench struct {
 	e       *engine.Engine
 	o       Options
 	batch   int
+	variant variant
 	payload []byte
 	lanes   []*lane
 	samples map[string][]float64
 }
 
 // round creates, claims, appends to, renews, ticks and completes o.Items executions, batch items a call, and
-// adds its figures to samples under "<operation> <batch>".
-func round(ctx context.Context, s *server.Server, o Options, batch int, samples map[string][]float64) error {
+// adds its figures to samples under "<operation> <batch>". Of a variant that is named only creating, claiming and
+// completing are measured.
+func round(ctx context.Context, s *server.Server, o Options, batch int, v variant, samples map[string][]float64) error {
 	if err := s.Do(ctx, "FLUSHALL", "SYNC").Error(); err != nil {
 		return err
 	}
@@ -47,14 +51,18 @@ func round(ctx context.Context, s *server.Server, o Options, batch int, samples 
 		return err
 	}
 	defer e.Close()
-	b := &bench{s: s, e: e, o: o, batch: batch, payload: make([]byte, o.Payload), samples: samples}
+	b := &bench{s: s, e: e, o: o, batch: batch, variant: v, payload: make([]byte, o.Payload), samples: samples}
 	for p := range o.Partitions {
 		session := engine.NewSessionID(fmt.Sprintf("bench-%d", p))
 		b.lanes = append(b.lanes,
 			&lane{partition: uint16(p), claim: engine.ClaimRequest{Partition: uint16(p), Session: session,
 				Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
 	}
-	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick, b.wait} {
+	steps := []func(context.Context) error{b.index, b.warm, b.create, b.prepare, b.drain}
+	if v.name == "" {
+		steps = append(steps, b.tick, b.wait)
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -78,7 +86,7 @@ func (b *bench) timed(ctx context.Context, operation string, items int, run func
 	if err != nil {
 		return fmt.Errorf("%s: %w", operation, err)
 	}
-	key := fmt.Sprintf("%s %d", operation, b.batch)
+	key := fmt.Sprintf("%s%s %d", operation, b.variant.name, b.batch)
 	b.samples[key] = append(b.samples[key], p.USec*p.Calls/float64(items))
 	b.samples[key+" commands"] = append(b.samples[key+" commands"], p.Commands/float64(items))
 	return nil
@@ -91,9 +99,19 @@ func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	for i := range out {
 		out[i] = engine.NewExecution{ID: mint.ID(l.partition),
 			Start: flowfabric.Start{Namespace: "default", Lane: "default",
-				Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
+				Kind: "bench", Tags: b.variant.tags, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
 	}
 	return out
+}
+
+// index has the store keep lists by the tags.
+func (b *bench) index(ctx context.Context) error {
+	if !b.variant.indexed {
+		return nil
+	}
+	return b.each(ctx, func(ctx context.Context, l *lane) error {
+		return b.e.SetIndex(ctx, l.partition, false, slices.Sorted(maps.Keys(b.variant.tags)), true)
+	})
 }
 
 // warm creates and cancels one execution in every partition, so that the route exists.
@@ -132,7 +150,8 @@ func (b *bench) create(ctx context.Context) error {
 	}
 	n := float64(b.share() * len(b.lanes))
 	after, err := b.s.Memory(ctx)
-	b.samples["waiting"] = append(b.samples["waiting"], (after-before)/n-float64(b.o.Payload))
+	state := "waiting" + b.variant.name
+	b.samples[state] = append(b.samples[state], (after-before)/n-float64(b.o.Payload))
 	b.samples["before"] = append(b.samples["before"], before)
 	return err
 }
@@ -163,7 +182,7 @@ func (b *bench) drain(ctx context.Context) error {
 		if err := b.timed(ctx, "claim", held*len(b.lanes), claim); err != nil {
 			return err
 		}
-		if pass == 0 {
+		if pass == 0 && b.variant.name == "" {
 			if err := b.hold(ctx); err != nil {
 				return err
 			}
