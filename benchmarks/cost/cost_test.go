@@ -21,10 +21,10 @@ var most = map[string]float64{
 	"lifecycle 1": 36, "lifecycle 32": 2.5,
 	// 9, 1.3: one XADD for each; 8 for the call (clock, root, fence, counts, message)
 	"append 1": 10, "append 32": 2.25,
-	"renew 1":   7,                  // 6, however many executions are held
-	"tick 1":    26,                 // 24: a look at every index that may have something due
+	"renew 1":                7,  // 6, however many executions are held
+	"tick 1":                 26, // 24: a look at every index that may have something due
 	"create with two tags 1": 12, "create with two tags 32": 1.5, "lifecycle with two tags 1": 36,
-	"lifecycle with two tags 32": 4.5,
+	"lifecycle with two tags 32":     4.5,
 	"create with two indexed tags 1": 16, "create with two indexed tags 32": 1.7,
 	"lifecycle with two indexed tags 1": 40, "lifecycle with two indexed tags 32": 4.7,
 	"suspend 1": 12, "signal 1": 20, // 11, 19: six of the signal ring a waiter

@@ -98,8 +98,8 @@ func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	out := make([]engine.NewExecution, n)
 	for i := range out {
 		out[i] = engine.NewExecution{ID: mint.ID(l.partition),
-			Start: flowfabric.Start{Namespace: "default", Lane: "default",
-				Kind: "bench", Tags: b.variant.tags, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
+			Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "bench", Tags: b.variant.tags,
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
 	}
 	return out
 }

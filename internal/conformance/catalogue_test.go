@@ -132,6 +132,50 @@ var catalogueScenarios = []scenario{
 		w.check()
 		same(w, "purged", len(w.tagged("a.b", "z")), 0)
 	}},
+	{name: "what has tags is claimed, completed and purged as what has none, alone and by many", run: func(w *env) {
+		want := map[string]string{"a.b": "x", "c.d": "y=z"}
+		w.keep("a.b", "c.d")
+		made, none := w.createN(3, tags(want)), w.createN(2)
+		made = append(made, w.createN(2, tags(want), priority(3))...)
+		made = append(made, w.createN(2, tags(want), payload(make([]byte, 4096)))...)
+		made = append(made, w.createN(2, tags(want), deadline(time.Hour))...)
+		made = append(made, w.create(tags(want), key("k", retained)), w.create(tags(want), key("l", 0)))
+		g := w.flow().node("a", nil, as(tags(want))).node("b", []string{"a"}, as(tags(want))).submit(engine.SealClosed)
+		made = append(made, g.id.Member("a"), g.id.Member("b"))
+		listed := w.tagged("a.b", "x")
+		same(w, "listed", len(listed), len(made))
+		for _, id := range made {
+			same(w, "is listed", slices.Contains(listed, id), true)
+		}
+		k := w.worker("w")
+		done := map[flowfabric.ExecutionID]bool{}
+		for _, most := range []int{2, 1, 100, 100} { // the last has the member that waits for the other
+			var ends []engine.Completion
+			for _, c := range k.claim(most) {
+				if slices.Contains(none, c.Fence.Execution) {
+					same(w, "no tags", len(c.Tags), 0)
+				} else {
+					sameDeep(w, "tags", c.Tags, want)
+				}
+				done[c.Fence.Execution] = true
+				ends = append(ends, engine.Completion{Fence: c.Fence, Result: []byte("out")})
+			}
+			settled, _, err := w.e.CompleteExecutions(w.ctx, w.p, ends, nil)
+			w.no(err)
+			for _, s := range settled {
+				w.no(s.Err)
+			}
+			w.check()
+		}
+		same(w, "claimed once", len(done), len(made)+len(none))
+		for _, id := range made {
+			w.code(id, "T1")
+			_, err := w.e.PurgeExecution(w.ctx, id, 0)
+			w.no(err)
+		}
+		w.check()
+		same(w, "purged", len(w.tagged("c.d", "y=z")), 0)
+	}},
 	{name: "what is not kept is not listed, and goes a part at a time", run: func(w *env) {
 		w.keep("a.b", "c.d")
 		for i := range 250 {

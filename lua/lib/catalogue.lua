@@ -65,8 +65,17 @@ function catalogue.add(ctx, route_id, created, id, tags)
   for i = 1, kept.tags and #tags or 0, 2 do label(ctx, id, created, kept.tags, tags[i], tags[i + 1]) end
 end
 
--- add_all lists the new executions of a call that have one route and no tags, created and id in turn.
-function catalogue.add_all(ctx, route_id, list) ctx.moves.made = { [route_id] = list } end
+-- add_all lists the new executions of a call that have one route and the same tags, created and id in turn.
+function catalogue.add_all(ctx, route_id, list, tags)
+  local kept = catalogue.of(ctx)
+  if kept.routes then ctx.moves.made = { [route_id] = list } end
+  for i = 1, kept.tags and #tags or 0, 2 do
+    if kept.tags[tags[i]] then
+      ctx.moves.labelled = ctx.moves.labelled or {}
+      ctx.moves.labelled[catalogue.label(tags[i], tags[i + 1])] = list
+    end
+  end
+end
 
 -- drop takes a purged execution out.
 function catalogue.drop(ctx, c, id)

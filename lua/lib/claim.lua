@@ -45,9 +45,9 @@ end
 local function simply(ctx, h)
   local text = record.spliceable(ctx, h.id)
   if not text then return false end
-  local created, priority, size, body, flow_id, node, edges = record.unclaimed(text, h.route)
+  local created, priority, size, body, flow_id, node, edges, tags = record.unclaimed(text, h.route)
   if not created or flow_id and graph.barred(ctx, flow_id) then return false end
-  h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+  h.text, h.created, h.priority, h.size, h.body, h.tags = text, created, priority, size, body, tags
   if flow_id then h.flow, h.node, h.edges = flow_id, node, edges end
   return true
 end
@@ -75,23 +75,28 @@ local function plainly(ctx, q, members)
   local between, behind = ' 1 ' .. t .. ' initial ' .. route_id .. ' ', ' ' .. t .. ' 0 0 0 0 0 '
   local told, k, room = {}, 0, 524288
   for i = 1, n do
-    local text, created, priority, size, body = values[i], nil, nil, nil, nil
-    if text then created, priority, size, body = record.next(text, queued) end
+    local text, created, priority, size, body, named = values[i], nil, nil, nil, nil, nil
+    if text then created, priority, size, body, named = record.next(text, queued) end
     if not created then return nil end
-    local payload, input = nil, '0 0 0 0'
+    local payload, input, tags = nil, '0', named ~= '' and 1 or 0
     if size ~= '-' then
-      input = '2 0 0 0'
+      input = '2'
       local bytes = tonumber(size)
       if bytes <= room then
-        room, input = room - bytes, '1 0 0 0'
+        room, input = room - bytes, '1'
         payload = bytes <= record.inline and string.sub(text, body) or redis.call('GET', keys.input(r, list[i]))
       end
     end
     k = k + 1
-    told[k] = list[i] .. between .. (priority == '-' and '0' or priority) .. ' ' .. created .. behind .. input
+    told[k] = list[i] .. between .. (priority == '-' and '0' or priority) .. ' ' .. created .. behind .. input ..
+      (tags == 1 and ' 1 0 0' or ' 0 0 0')
     if payload then
       k = k + 1
       told[k] = payload
+    end
+    if tags == 1 then
+      reply.add(told, redis.call('HGETALL', keys.tags(r, list[i])), 2)
+      k = #told
     end
     values[i] = record.claimed(text, lease)
   end
@@ -427,9 +432,10 @@ local function tell(ctx, h, q, room, out)
   end
   out[#out + 1] = h.id .. ' 1 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
       (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input ..
-        ' 0 0 0'
+        (h.tags and ' 1 0 0' or ' 0 0 0')
   local at = #out
   if payload then out[at + 1] = payload end
+  if h.tags then reply.add(out, redis.call('HGETALL', keys.tags(ctx.r, h.id)), 2) end
   if h.flow then
     local flag, list = inputs(ctx, h.id, h.edges, room)
     out[at] = out[at] .. ' ' .. flag

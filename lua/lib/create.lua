@@ -225,12 +225,12 @@ function create.write(ctx, item, m)
   local id, digest, payload, tags = item.id, item.digest, item.payload, item.group.tags
   local before, named = t.before, t.named
   local key = item.key and keyed.take(ctx, item)
-  if m then
-    before, named = record.joining(before, named, m.fields)
-  elseif key and before then
-    named = record.holding(named, key)
-  end
-  if tags ~= none or not before then
+  if tags ~= none and named ~= '\n' then before = nil end
+  if m and before then before, named = record.joining(before, named, m.fields) end
+  if before then
+    if tags ~= none then named = record.tagging(named) end
+    if key then named = record.holding(named, key) end
+  else
     local c = {}
     for field, value in pairs(fields(ctx, t)) do c[field] = value end
     for field, value in pairs(m and m.fields or none) do c[field] = value end
@@ -240,9 +240,8 @@ function create.write(ctx, item, m)
     if #payload > 0 then c.input_size = reply.int(#payload) end
     if #payload > 0 and #payload <= record.inline then c.input = payload end
     record.add(ctx, id, c)
-  else
-    record.splice(ctx, id, record.compose(before, named, digest, payload))
   end
+  if before then record.splice(ctx, id, record.compose(before, named, digest, payload)) end
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
@@ -259,12 +258,12 @@ function create.write(ctx, item, m)
 end
 
 -- plainly makes executions that have all in common and whose like were made before, without a table for each, if they
--- have neither keys nor tags, are all right, new, and nobody asked for more. It returns the answer; nil if it has done
--- nothing.
+-- have no keys, are all right, new, and nobody asked for more. It returns the answer; nil if it has done nothing.
 function create.plainly(ctx, argv)
   local group, at = head(argv, 2, 100)
-  if not group or not ctx.calm or group.tags ~= none then return nil end
-  local n, s = group.count, shapes[group.name]
+  if not group or not ctx.calm then return nil end
+  local n, s, tags = group.count, shapes[group.name], group.tags
+  if tags ~= none and (n * #tags > 4000 or s and s.stem.named ~= '\n' or args.wrong_tags(tags)) then return nil end
   if argv[at + 3 * n] or not argv[at + 3 * n - 1] or not s or s.creator ~= group.creator or s.categories then
     return nil
   end
@@ -278,6 +277,7 @@ function create.plainly(ctx, argv)
   end
   if redis.call('EXISTS', unpack(list)) > 0 then return nil end
   local before, named = record.grow(s.stem, route_id, ctx.t)
+  if tags ~= none then named = record.tagging(named) end
   local score = s.priority == 0 and ctx.t
     or lane.score(ctx, { created_at = ctx.t, priority = s.priority, route = route_id })
   local written, queue, made, out, answer = record.writes(ctx), {}, {}, { 1, 'OK', reply.int(n) }, '+R1f'
@@ -294,11 +294,12 @@ function create.plainly(ctx, argv)
       written[2 * i - 1], written[2 * i] = list[i], lead
       redis.call('SET', keys.input(r, id), payload)
     end
+    if tags ~= none then redis.call('HSET', keys.tags(r, id), unpack(tags)) end
     queue[2 * i - 1], queue[2 * i], out[3 + i] = score, id, answer
     if s.priority > 0 then made[2 * i - 1], made[2 * i] = ctx.t, id end
   end
   indexes.enqueue_all(ctx, route_id, queue)
-  if catalogue.of(ctx).routes then catalogue.add_all(ctx, route_id, s.priority == 0 and queue or made) end
+  catalogue.add_all(ctx, route_id, s.priority == 0 and queue or made, tags)
   route.used(ctx, route_id, n)
   indexes.apply(ctx)
   return out

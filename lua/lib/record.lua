@@ -269,7 +269,7 @@ function record.splice(ctx, id, text)
   ctx.cache.texts[id], ctx.cache.spliced[id] = text, text
 end
 
--- The plain paths. What follows makes and reads the texts of executions that have no named field, or but a key or
+-- The plain paths. What follows makes and reads the texts of executions that have no named field, or but tags, a key or
 -- those of a member of a flow, without a table for each; it must agree with the codec above, byte for byte.
 
 -- spliceable returns a record as it is stored, if a plain path may make another one of it: the call has not decoded it.
@@ -278,11 +278,18 @@ function record.spliceable(ctx, id)
   return record.text(ctx, id)
 end
 
+local tagged = ' tg=1'
+
 -- simple tells whether the named fields of a record are none, or a key that is not held up to an instant, or but
--- those that every member
--- has: flow, node, how many it depends on, and whether it has inputs. It returns these.
+-- those that every member has: flow, node, how many it depends on, and whether it has inputs; each with or without
+-- tags. It returns these, and whether there are tags.
 local function simple(named)
   if named == '' then return true end
+  local at = string.find(named, tagged, 1, true)
+  if at then
+    local plain, flow_id, node, edges = simple(string.sub(named, 1, at - 1) .. string.sub(named, at + #tagged))
+    return plain, flow_id, node, edges, true
+  end
   local flow_id, node, rest = string.match(named, '^ fl=(%S+) nd=(%S+)(.*)$')
   if not flow_id then return string.find(named, '^ ky=[^:%s]+:[0~%-]$') ~= nil end
   if rest == '' or string.find(rest, '^ g=%d+$') then return true, flow_id, node end
@@ -319,6 +326,9 @@ function record.joining(before, named, m)
       (m.has_inputs and ' ip=1' or '') .. '\n'
 end
 
+-- tagging adds to the end of a plain new execution's parts that it has tags.
+function record.tagging(named) return string.sub(named, 1, -2) .. tagged .. '\n' end
+
 -- holding adds a key to the end of a new execution's parts.
 function record.holding(named, key) return string.sub(named, 1, -2) .. ' ky=' .. key .. '\n' end
 
@@ -337,24 +347,27 @@ local new = 'R1f - - - - - - - - - - - '
 local first = '^R[13]f %- %- %- %- %- %- %- %- %- %- %- (%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)([^\n]*)\n()'
 
 -- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for
--- none), the place of the body, and of a member flow, node and how many upstreams its inputs come from, if it has
--- some; nil if it is none.
+-- none), the place of the body, of a member flow, node and how many upstreams its inputs come from, if it has some,
+-- and whether it has tags; nil if it is none.
 function record.unclaimed(text, route)
   local own, created, priority, size, named, body = string.match(text, first)
   if own ~= route or string.byte(text, 2) ~= 49 then return nil end -- 1
-  local plain, flow_id, node, edges = simple(named)
+  local plain, flow_id, node, edges, tags = simple(named)
   if not plain then return nil end
-  return created, priority, size, body, flow_id, node and unescape(node), edges
+  return created, priority, size, body, flow_id, node and unescape(node), edges, tags
 end
 
 -- queued is what a record begins with that waits for its first claim in a route.
 function record.queued(route) return new .. route .. ' ' end
 
--- next reads one that begins so, if it has no named field: created, priority, input bytes, the place of the body; nil
--- if it is another.
+-- next reads one that begins so, if it has no named field but that it has tags: created, priority, input bytes, the
+-- place of the body, and what it says of tags, '' for none; nil if it is another.
 function record.next(text, queued)
   if string.find(text, queued, 1, true) ~= 1 then return nil end
-  return string.match(text, '^(%d+) ([%d-]+) %S+ %S+ ([%d-]+)\n()', #queued + 1)
+  local created, priority, size, named, body =
+    string.match(text, '^(%d+) ([%d-]+) %S+ %S+ ([%d-]+)([^\n]*)\n()', #queued + 1)
+  if created and (named == '' or named == tagged) then return created, priority, size, body, named end
+  return nil
 end
 
 -- blocked reads a plain record of a member that waits for others and never ran, as core.read would, if that is all
@@ -399,11 +412,11 @@ function record.plain(text, token)
   return route, flow_id
 end
 
--- bare tells whether a record that begins with a token has no named field, if it is easy to tell: what is not bare may
--- still be plain.
+-- bare tells whether a record that begins with a token has no named field but that it has tags, if it is easy to tell:
+-- what is not bare may still be plain.
 function record.bare(text, token)
   local stop, named = string.find(text, '\n', #token + 1, true), string.find(text, '=', #token + 1, true)
-  return stop and (not named or named > stop)
+  return stop and (not named or named > stop or named == stop - 2 and string.sub(text, stop - 5, stop - 1) == tagged)
 end
 
 -- ended is what such a record begins with after its end with success, with a result of so many bytes.
