@@ -19,7 +19,7 @@ type Package struct {
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit",
-		"internal/causes", "internal/sealed", "internal/spread"},
+		"internal/causes", "internal/sealed", "internal/spread", "internal/signature"},
 	{"."},
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/narrow", "internal/failed", "internal/rollout"},
@@ -69,6 +69,8 @@ var beside = map[string]struct {
 	"agent":                 {on: "handler", also: []string{"client", "internal/edit"}},
 	"chat":                  {on: "handler", also: []string{"agent", "client", "admin"}},
 	"dashboard":             {on: "."},
+	"internal/webhook":      {on: "handler", also: []string{"client", "admin"}},
+	"internal/hookin":       {on: "handler", also: []string{"client"}},
 	"internal/browsertoken": {on: "."},
 	"internal/clientmodels": {on: ".", also: []string{"internal/apiv1"}},
 	"internal/doctor":       {on: "internal/engine"},
