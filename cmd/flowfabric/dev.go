@@ -45,6 +45,7 @@ dashboard and the HTTP API, open to everybody on this machine.`,
 	}
 	f.data.add(cmd.Flags(), "`folder` in which to keep everything; made if it does not exist (default in memory)")
 	cmd.Flags().StringVar(&f.addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
+	webhooksFlag(cmd.Flags(), &f.webhooks)
 	cmd.Flags().StringVar(&f.http, "http", "",
 		"loopback `host:port` of the HTTP API (default "+defaultHTTP+", or a free port with --addr of port 0)")
 	return cmd
@@ -53,6 +54,7 @@ dashboard and the HTTP API, open to everybody on this machine.`,
 type devFlags struct {
 	data       dataFlags
 	addr, http string
+	webhooks   string
 }
 
 // announcement is what dev prints with --json once it serves. The key is made to be shown.
@@ -74,6 +76,10 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 		}
 	}
 	fsync, err := f.data.read()
+	if err != nil {
+		return err
+	}
+	hooks, err := readWebhooks(f.webhooks, a.namespace)
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,8 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	}
 	registry, partitions := prometheus.NewRegistry(), partmetrics.New(metricPrefix)
 	registry.MustRegister(partitions)
-	api, err := newGateway(gatewayConfig{client: c, logger: slog.New(slog.DiscardHandler), registry: registry})
+	api, err := newGateway(gatewayConfig{client: c, logger: slog.New(slog.DiscardHandler), registry: registry,
+		webhooks: hooks})
 	if err != nil {
 		return err
 	}
@@ -138,6 +145,9 @@ Press Ctrl-C to stop.
 		return tend(ctx, eng, fmt.Sprintf("dev-%d", os.Getpid()), logger, partitions)
 	})
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
+	tasks.Go(func(ctx context.Context) error {
+		return hooks.run(ctx, reached{url: server.URL(), tokenKeys: key}, c, logger)
+	})
 	return tasks.Wait()
 }
 

@@ -50,6 +50,7 @@ type serveFlags struct {
 	traceURL     string
 	idle         bool
 	logJSON      bool
+	webhooks     string
 	connections  int
 }
 
@@ -73,6 +74,9 @@ With --data serve needs no server: it keeps everything in a folder, and other pr
 address beyond this machine requires. Workers need the keys that sign tokens, which the folder has in the file
 token-keys, as FLOWFABRIC_TOKEN_KEYS. One process at a time uses a folder.
 
+--webhooks names a file of webhooks: whom to tell, by signed requests, of ends, waits and budgets; and from whom to
+take requests at /v1/hooks/NAME, to submit, signal or send messages.
+
 FLOWFABRIC_STREAM_KEY (64 hex digits, openssl rand -hex 32) signs the tokens with which browsers follow an
 execution; give it to all processes behind one address. serve does not do TLS; put a proxy in front of it.`,
 		Example: `  flowfabric serve --url redis://127.0.0.1:6379
@@ -92,6 +96,7 @@ execution; give it to all processes behind one address. serve does not do TLS; p
 		"`address` or range of a proxy whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be repeated")
 	flags.StringVar(&f.traceURL, "trace-url", "",
 		"`address` at which people see a trace, with {trace} in the place of its id; the dashboard links to it")
+	webhooksFlag(flags, &f.webhooks)
 	flags.BoolVar(&f.idle, "no-maintenance", false, "do not keep time: workers or other processes do")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log JSON lines")
 	flags.IntVar(&f.connections, "max-connections", 20_000, "connections at once; more wait")
@@ -127,6 +132,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.connections < 1 {
 		return usage("--max-connections is %d, want 1 or more", f.connections)
 	}
+	hooks, err := readWebhooks(f.webhooks, a.namespace)
+	if err != nil {
+		return err
+	}
 	at, err := a.store(ctx, &f.own, logger)
 	if err != nil {
 		return err
@@ -140,7 +149,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer c.Close()
 	registry := prometheus.NewRegistry()
 	api, err := newGateway(gatewayConfig{client: c, tokens: tokens, origins: f.origins, proxies: proxies,
-		streamKey: streamKey, traceURL: f.traceURL, logger: logger, registry: registry, connections: f.connections})
+		streamKey: streamKey, traceURL: f.traceURL, logger: logger, registry: registry, connections: f.connections,
+		webhooks: hooks})
 	if err != nil {
 		return err
 	}
@@ -162,6 +172,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	logger.Info("flowfabric: serving", "dashboard", base+"/", "api", base+"/v1/openapi.json", "maintenance", !f.idle)
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
+	tasks.Go(func(ctx context.Context) error { return hooks.run(ctx, at, c, logger) })
 	if eng != nil {
 		partitions := partmetrics.New(metricPrefix)
 		registry.MustRegister(partitions)
@@ -250,6 +261,7 @@ type gatewayConfig struct {
 	logger      *slog.Logger
 	registry    *prometheus.Registry
 	connections int
+	webhooks    webhooks
 }
 
 func newGateway(cfg gatewayConfig) (*gateway, error) {
@@ -278,6 +290,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", page)
 	mux.Handle("/approve", approval.New(approval.Config{Deliver: cfg.client, Logger: cfg.logger}))
+	cfg.webhooks.handle(mux, cfg.client, cfg.logger)
 	base, end := context.WithCancel(context.Background())
 	return &gateway{api: handler, end: end, connections: cfg.connections,
 		server: &http.Server{Handler: slowbody.Handler(mux), ReadHeaderTimeout: 10 * time.Second,

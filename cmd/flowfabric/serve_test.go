@@ -221,6 +221,8 @@ func TestServeRefuses(t *testing.T) {
 		"a name":           {[]string{"--addr", "example.com:80"}, nil, "--tokens"},
 		"no file":          {[]string{"--tokens", "/nowhere/tokens.json"}, nil, "tokens"},
 		"a bad file":       {[]string{"--tokens", bad}, nil, "JSON array"},
+		"no webhooks":      {[]string{"--webhooks", "/nowhere/webhooks.json"}, nil, "--webhooks"},
+		"bad webhooks":     {[]string{"--webhooks", bad}, nil, "it is not JSON"},
 		"bad text":         {nil, map[string]string{"FLOWFABRIC_API_TOKENS": "x"}, "JSON array"},
 		"both":             {[]string{"--tokens", bad}, map[string]string{"FLOWFABRIC_API_TOKENS": "[]"}, "both"},
 		"a short key":      {nil, map[string]string{"FLOWFABRIC_STREAM_KEY": "00ff"}, "FLOWFABRIC_STREAM_KEY"},

@@ -207,3 +207,10 @@ func (all Endpoints) Capabilities() (list []string) {
 	}
 	return list
 }
+
+// Close closes connections that nothing is sent on.
+func (all Endpoints) Close() {
+	for _, e := range all {
+		e.http.CloseIdleConnections()
+	}
+}

@@ -162,13 +162,7 @@ func (e *env) serve(endpoints Endpoints) (stop func()) {
 		s, err := relay.Get(ctx)
 		return err == nil && s.Continues > 0
 	})
-	return sync.OnceFunc(func() { cancel(); drained(); closeIdle(endpoints) })
-}
-
-func closeIdle(all Endpoints) {
-	for e := range maps.Values(all) {
-		e.http.CloseIdleConnections()
-	}
+	return sync.OnceFunc(func() { cancel(); drained(); endpoints.Close() })
 }
 
 func (e *env) relay() *client.Execution[struct{}] {
