@@ -1,9 +1,11 @@
 // Package hookin takes webhooks of other systems: POST /v1/hooks/{name}, run by 'flowfabric serve'.
 //
-//	request ─▶ signature over the raw body ─▶ type and id of the event ─▶ first rule that fits ─▶ submit, signal, message
-//	              │ 401                           │ 400                       │ none: 200, ignored      │ 422: the rule
-//	              ▼                               ▼                           ▼                         │ does not fit
-//	            refused                        refused                      nothing                     ▼ 503: again later
+//	request ─▶ signature over the raw body ─▶ type and id of the event ─▶ first rule that fits ─▶ what it says
+//	              │ 401                           │ 400                       │ none: 200, ignored
+//	              ▼                               ▼                           ▼
+//	            refused                        refused                     nothing
+//
+// A body that the rule does not fit is answered 422, and a store that is away 503.
 //
 // Nothing is done before the signature is right. The id of the event is the key of what is done, so an event that is
 // delivered again does nothing twice: a submission for at least a week, a signal for a week, a message as long as it

@@ -153,7 +153,8 @@ func (h *Handler) apply(ctx context.Context, hook *hook, r *Rule, e *event) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	sent, err := x.Send(ctx, mailbox, input, flowfabric.IdempotencyKey(hook.key(e)), flowfabric.By("webhook:"+hook.name))
+	sent, err := x.Send(ctx, mailbox, input, flowfabric.IdempotencyKey(hook.key(e)),
+		flowfabric.By("webhook:"+hook.name))
 	return done(sent.Duplicate, id), err
 }
 
@@ -179,7 +180,8 @@ func (m *mapping) value(field, text string) string {
 }
 
 // execution is one that a body names. It must be in the namespace of the hook.
-func (h *Handler) execution(ctx context.Context, hook *hook, m *mapping, text string) (*client.Execution[[]byte], error) {
+func (h *Handler) execution(ctx context.Context, hook *hook, m *mapping,
+	text string) (*client.Execution[[]byte], error) {
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -195,7 +197,8 @@ func (h *Handler) execution(ctx context.Context, hook *hook, m *mapping, text st
 	return x, err
 }
 
-func (h *Handler) submit(ctx context.Context, hook *hook, s *Submit, m *mapping, input json.RawMessage) (answer, error) {
+func (h *Handler) submit(ctx context.Context, hook *hook, s *Submit, m *mapping,
+	input json.RawMessage) (answer, error) {
 	tags := map[string]string{}
 	for key, text := range s.Tags {
 		tags[key] = m.value("submit.tags."+key, text)
@@ -220,7 +223,8 @@ func (h *Handler) submit(ctx context.Context, hook *hook, s *Submit, m *mapping,
 	return done(x.Duplicate(), x.ID().String()), nil
 }
 
-func (h *Handler) signal(ctx context.Context, hook *hook, s *Signal, m *mapping, input json.RawMessage) (answer, error) {
+func (h *Handler) signal(ctx context.Context, hook *hook, s *Signal, m *mapping,
+	input json.RawMessage) (answer, error) {
 	options := []client.SignalOption{flowfabric.IdempotencyKey(hook.key(m.e)),
 		client.SignalDetails(suspend.SentSignal{DedupTTL: remembered})}
 	if name := m.value("signal.name", s.Name); name != "" {

@@ -43,7 +43,6 @@ var (
 	quiet     = slog.New(slog.DiscardHandler)
 	whsec     = "whsec_" + base64.StdEncoding.EncodeToString([]byte(secret))
 	tokenKeys = "k1:" + strings.Repeat("ab", 32)
-	noted     = handler.Define[json.RawMessage, string]("note", handler.NoSchema())
 	waits     = handler.Define[string, string]("wait")
 )
 
@@ -239,7 +238,8 @@ func TestMessage(t *testing.T) {
 		e.want(signed("github", "d1", body), 200, status, "")
 	}
 	m, err := x.Messages(e.ctx, 0)
-	if err != nil || m.Total != 1 || string(m.Messages[0].Payload) != `{"n":1}` || m.Messages[0].By != "webhook:github" {
+	if err != nil || m.Total != 1 || string(m.Messages[0].Payload) != `{"n":1}` ||
+		m.Messages[0].By != "webhook:github" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	e.work()
@@ -290,7 +290,8 @@ func TestStoreIsAway(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	right := func() Hook {
-		return Hook{Scheme: "standard", Secrets: []string{secretRef(t, whsec)}, Rules: []Rule{{Submit: &Submit{Kind: "a"}}}}
+		return Hook{Scheme: "standard", Secrets: []string{secretRef(t, whsec)},
+			Rules: []Rule{{Submit: &Submit{Kind: "a"}}}}
 	}
 	if _, err := Read(map[string]Hook{"a": right()}, "default"); err != nil {
 		t.Error(err)

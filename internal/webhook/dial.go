@@ -74,7 +74,8 @@ func prefixes(texts []string) (list []netip.Prefix, err error) {
 			p, err = netip.PrefixFrom(one, one.BitLen()), nil
 		}
 		if err != nil || p.Addr().Is4In6() || p.Addr().Zone() != "" {
-			return nil, fmt.Errorf("allow_addresses[%d] is %.50q, want an address or a range such as 10.0.0.0/8", i, text)
+			return nil, fmt.Errorf("allow_addresses[%d] is %.50q, want an address or a range such as 10.0.0.0/8", i,
+				text)
 		}
 		list = append(list, p.Masked())
 	}

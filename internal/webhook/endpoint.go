@@ -72,7 +72,8 @@ var endpointName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 // Read checks a configuration and reads its secrets. Errors wrap flowfabric.ErrConfig and name the field.
 func Read(all map[string]Endpoint) (Endpoints, error) {
 	if len(all) > maxEndpoints {
-		return nil, fmt.Errorf("%w: out has %d endpoints, want at most %d", flowfabric.ErrConfig, len(all), maxEndpoints)
+		return nil, fmt.Errorf("%w: out has %d endpoints, want at most %d", flowfabric.ErrConfig, len(all),
+			maxEndpoints)
 	}
 	read := Endpoints{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -135,7 +136,8 @@ func (e *endpoint) filters() error {
 		}
 	}
 	if len(e.Gates) == 0 && slices.Contains(e.Events, typeExhausted) && !e.everything() {
-		return fmt.Errorf("gates is missing: budgets have no namespace, kind or tag, so name those of %s", typeExhausted)
+		return fmt.Errorf("gates is missing: budgets have no namespace, kind or tag, so name those of %s",
+			typeExhausted)
 	}
 	if err := valid.Tags(e.Tags); err != nil {
 		return fmt.Errorf("tags: %w", bare(err))

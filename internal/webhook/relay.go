@@ -210,7 +210,8 @@ func unlessGone(err error) error {
 }
 
 // submit stores one delivery. One that is there under the key says the same, or said it first.
-func (w *Webhooks) submit(ctx context.Context, e *endpoint, event string, m message, opts ...client.SubmitOption) error {
+func (w *Webhooks) submit(ctx context.Context, e *endpoint, event string, m message,
+	opts ...client.SubmitOption) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err

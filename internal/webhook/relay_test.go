@@ -172,7 +172,8 @@ func (e *env) relay() *client.Execution[struct{}] {
 	return x
 }
 
-func (e *env) submit(def *handler.Definition[string, string], in string, opts ...client.SubmitOption) flowfabric.ExecutionID {
+func (e *env) submit(def *handler.Definition[string, string], in string,
+	opts ...client.SubmitOption) flowfabric.ExecutionID {
 	e.t.Helper()
 	x, err := client.Submit(e.ctx, e.c, def, in, opts...)
 	must.No(e.t, err)
@@ -210,7 +211,8 @@ func TestEventsAreTold(t *testing.T) {
 	tagged := endpointAt(t, mine.URL)
 	tagged.Tags, tagged.Namespaces = map[string]string{"app.team": "pay"}, []string{"default"}
 	tagged.Gates = []string{"another"}
-	all := endpoints(t, map[string]Endpoint{"failures": some, "mine": tagged, "everything": endpointAt(t, everything.URL)})
+	all := endpoints(t, map[string]Endpoint{"failures": some, "mine": tagged,
+		"everything": endpointAt(t, everything.URL)})
 	stop := e.serve(all)
 	e.work(runtime.Config{}, users()...)
 
@@ -218,8 +220,10 @@ func TestEventsAreTold(t *testing.T) {
 	e.submit(refund, "fail", flowfabric.Tags(map[string]string{"app.team": "pay"}))
 	e.submit(charge, "fine", flowfabric.Tags(map[string]string{"app.team": "play"}))
 	asked := e.submit(charge, "ask")
-	must.No(t, e.admin.PutGate(e.ctx, admission.Gate{Name: "month", Limits: map[string]admission.Limit{"cents": {Hard: 5}}}))
-	_, err := e.admin.ReportUsage(e.ctx, admission.Usage{Gate: "month", Key: "k", Amounts: map[string]int64{"cents": 5}})
+	must.No(t, e.admin.PutGate(e.ctx, admission.Gate{Name: "month",
+		Limits: map[string]admission.Limit{"cents": {Hard: 5}}}))
+	_, err := e.admin.ReportUsage(e.ctx, admission.Usage{Gate: "month", Key: "k",
+		Amounts: map[string]int64{"cents": 5}})
 	must.No(t, err)
 
 	got := map[string]received{}
@@ -318,7 +322,7 @@ func child(url string) int {
 	w := New(Config{Endpoints: all, Admin: admin.New(c), Logger: quiet, Stop: ctx})
 	bound := w.Bindings()
 	if os.Getenv("WEBHOOK_TEST_DIES") == "between" {
-		bound = []handler.Binding{handler.Bind(relay, func(ctx context.Context, t *handler.Task, from place) (struct{}, error) {
+		dies := func(ctx context.Context, _ *handler.Task, from place) (struct{}, error) {
 			feed, err := w.Admin.Subscribe(ctx, admin.SubscribeOptions{Ends: true, From: from.Cursor})
 			if err != nil {
 				return struct{}{}, err
@@ -330,7 +334,8 @@ func child(url string) int {
 				}
 			}
 			return struct{}{}, ctx.Err()
-		})}
+		}
+		bound = []handler.Binding{handler.Bind(relay, dies)}
 	}
 	worker, err := runtime.New(runtime.Config{URL: url, TokenKeys: tokenKeys, Logger: quiet, Namespace: Namespace,
 		Capabilities: all.Capabilities(), LeaseTTL: 2 * time.Second}, bound...)

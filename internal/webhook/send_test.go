@@ -281,25 +281,25 @@ func TestConfiguration(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Endpoint){
-		"url: it is missing":                      func(e *Endpoint) { e.URL = "" },
-		"url: want https://host/path":             func(e *Endpoint) { e.URL = "ftp://example.com" },
-		"url: it must have no user":               func(e *Endpoint) { e.URL = "https://a:b@example.com" },
-		"url: http:// is for addresses of":        func(e *Endpoint) { e.URL = "http://example.com" },
-		"url: the address 10.0.0.1 is not public": func(e *Endpoint) { e.URL = "https://10.0.0.1" },
-		"url: the address 8.8.8.8 is not public": func(e *Endpoint) {
+		"url: it is missing":               func(e *Endpoint) { e.URL = "" },
+		"url: want https://host/path":      func(e *Endpoint) { e.URL = "ftp://example.com" },
+		"url: it must have no user":        func(e *Endpoint) { e.URL = "https://a:b@example.com" },
+		"url: http:// is for addresses of": func(e *Endpoint) { e.URL = "http://example.com" },
+		"url: the address 10.0.0.1 is":     func(e *Endpoint) { e.URL = "https://10.0.0.1" },
+		"url: the address 8.8.8.8 is": func(e *Endpoint) {
 			e.URL, e.AllowAddresses = "http://8.8.8.8", []string{"10.0.0.0/8"}
 		},
-		"url: it has 2068 bytes":                    func(e *Endpoint) { e.URL = "https://example.com/" + strings.Repeat("a", 2048) },
-		"secrets has 0 entries, want 1..4":          func(e *Endpoint) { e.Secrets = nil },
-		"secrets[0]: want env:NAME":                 func(e *Endpoint) { e.Secrets = []string{testSecret} },
-		"events is empty":                           func(e *Endpoint) { e.Events = nil },
-		`events[1] is "execution.begun"`:            func(e *Endpoint) { e.Events = append(types[:1:1], "execution.begun") },
-		"timeout_ms is 100, want 1000..30000":       func(e *Endpoint) { e.Timeout = flowfabric.Millis(100 * time.Millisecond) },
-		`allow_addresses[0] is "10.0.0.0/33"`:       func(e *Endpoint) { e.AllowAddresses = []string{"10.0.0.0/33"} },
-		`allow_addresses[0] is "::ffff:10.0.0.0/8"`: func(e *Endpoint) { e.AllowAddresses = []string{"::ffff:10.0.0.0/8"} },
-		"namespaces[0]":                             func(e *Endpoint) { e.Namespaces = []string{""} },
-		"kinds has 101 entries":                     func(e *Endpoint) { e.Kinds = make([]string, 101) },
-		"tags:":                                     func(e *Endpoint) { e.Tags = map[string]string{"nodot": "x"} },
+		"url: it has 2067 bytes":           func(e *Endpoint) { e.URL += strings.Repeat("a", 2043) },
+		"secrets has 0 entries, want 1..4": func(e *Endpoint) { e.Secrets = nil },
+		"secrets[0]: want env:NAME":        func(e *Endpoint) { e.Secrets = []string{testSecret} },
+		"events is empty":                  func(e *Endpoint) { e.Events = nil },
+		`events[1] is "execution.begun"`:   func(e *Endpoint) { e.Events = append(e.Events, "execution.begun") },
+		"timeout_ms is 100, want 1000":     func(e *Endpoint) { e.Timeout = flowfabric.Millis(minTimeout / 10) },
+		`allow_addresses[0] is "10.`:       func(e *Endpoint) { e.AllowAddresses = []string{"10.0.0.0/33"} },
+		`allow_addresses[0] is "::ffff:`:   func(e *Endpoint) { e.AllowAddresses = []string{"::ffff:10.0.0.0/8"} },
+		"namespaces[0]":                    func(e *Endpoint) { e.Namespaces = []string{""} },
+		"kinds has 101 entries":            func(e *Endpoint) { e.Kinds = make([]string, 101) },
+		"tags:":                            func(e *Endpoint) { e.Tags = map[string]string{"nodot": "x"} },
 		"gates is missing": func(e *Endpoint) {
 			e.Events, e.Kinds = []string{"budget.exhausted"}, []string{"a"}
 		},
