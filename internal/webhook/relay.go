@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -35,7 +36,7 @@ type place struct {
 }
 
 var relay = handler.Define[place, struct{}]("ff.webhook.relay", flowfabric.Retries(1000), handler.MaxReclaims(10_000),
-	handler.MaxReplays(1000), handler.NoSchema(), flowfabric.Retention(keepRelay))
+	flowfabric.Priority(limits.MaxPriority), handler.MaxReplays(1000), handler.NoSchema(), flowfabric.Retention(keepRelay))
 
 // Config holds what webhooks need.
 type Config struct {
