@@ -54,12 +54,13 @@ type Webhooks struct {
 	client    *client.Client
 	def       *handler.Definition[Delivery, Receipt]
 	every     time.Duration // a look at gates
+	most      int           // events until the place is saved
 }
 
 // New makes webhooks.
 func New(cfg Config) *Webhooks {
 	return &Webhooks{Config: cfg, endpoints: cfg.Endpoints, client: cfg.Admin.Client(), def: deliveries(retry),
-		every: lookEvery}
+		every: lookEvery, most: saveAfter}
 }
 
 // Bindings are for a worker of [Namespace] that has the capabilities of the endpoints.
@@ -152,7 +153,7 @@ func (w *Webhooks) window(ctx context.Context, t *handler.Task, feed *admin.Subs
 		}
 		if n++; n == 1 {
 			defer time.AfterFunc(saveWithin, shut).Stop()
-		} else if n == saveAfter {
+		} else if n == w.most {
 			shut()
 		}
 		if e.Kind == "end" || e.State == flowfabric.Suspended {

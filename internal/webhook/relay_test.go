@@ -153,7 +153,7 @@ func (e *env) serve(endpoints Endpoints) (stop func()) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	w := New(Config{Endpoints: endpoints, Admin: e.admin, Logger: quiet, Stop: ctx})
 	w.def = deliveries(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: time.Millisecond})
-	w.every = 10 * time.Millisecond
+	w.every, w.most = 10*time.Millisecond, 20
 	must.No(e.t, w.keep(ctx))
 	drained := e.work(runtime.Config{Namespace: Namespace, Capabilities: endpoints.Capabilities(), Concurrency: 8},
 		w.Bindings()...)
@@ -301,6 +301,34 @@ func TestRetriesAndDeadLetters(t *testing.T) {
 	stop()
 	if n := len(in.all()); n != 4 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// The relay saves its place many times and tells of each end once.
+func TestManyEvents(t *testing.T) {
+	e := newEnv(t)
+	in := newInbox(t)
+	stop := e.serve(endpoints(t, map[string]Endpoint{"one": endpointAt(t, in.URL)}))
+	defer stop()
+	e.work(runtime.Config{}, users()...)
+	const n = 300
+	all, err := client.SubmitMany(e.ctx, e.c, charge, make([]string, n))
+	must.No(t, err)
+	want := map[string]bool{}
+	for _, x := range all {
+		want[x.ID().String()] = true
+	}
+	for _, r := range in.await(t, n) {
+		id, _ := r.body.Data["id"].(string)
+		if !want[id] {
+			t.Errorf("%s comes twice, or is none of these", id)
+		}
+		delete(want, id)
+	}
+	s, err := e.relay().Get(e.ctx)
+	must.No(t, err)
+	if s.Continues < 5 {
+		t.Errorf("the place was saved %d times", s.Continues)
 	}
 }
 
