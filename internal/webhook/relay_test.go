@@ -155,7 +155,8 @@ func (e *env) serve(endpoints Endpoints) (stop func()) {
 	w.def = deliveries(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: time.Millisecond})
 	w.every, w.most = 10*time.Millisecond, 20
 	must.No(e.t, w.keep(ctx))
-	drained := e.work(runtime.Config{Namespace: Namespace, Capabilities: endpoints.Capabilities(), Concurrency: 8},
+	drained := e.work(runtime.Config{Namespace: Namespace, Capabilities: endpoints.Capabilities(),
+		Concurrency: 2 * atOnce},
 		w.Bindings()...)
 	relay := e.relay()
 	testwait.Until(e.t, "the relay has a place", func() bool {
@@ -330,6 +331,24 @@ func TestManyEvents(t *testing.T) {
 	if s.Continues < 5 {
 		t.Errorf("the place was saved %d times", s.Continues)
 	}
+}
+
+// A receiver that does not answer keeps no messages from another one.
+func TestSlowReceiver(t *testing.T) {
+	e := newEnv(t)
+	slow, quick := newInbox(t), newInbox(t)
+	hold := make(chan struct{})
+	slow.each = func(int, http.ResponseWriter) { <-hold }
+	stop := e.serve(endpoints(t, map[string]Endpoint{"slow": endpointAt(t, slow.URL),
+		"quick": endpointAt(t, quick.URL)}))
+	e.work(runtime.Config{}, users()...)
+	const n = 4 * atOnce
+	_, err := client.SubmitMany(e.ctx, e.c, charge, make([]string, n))
+	must.No(t, err)
+	quick.await(t, n)
+	close(hold)
+	slow.await(t, n)
+	stop()
 }
 
 // child is a process that runs a part of webhooks until it is killed.
