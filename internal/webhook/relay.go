@@ -36,7 +36,8 @@ type place struct {
 }
 
 var relay = handler.Define[place, struct{}]("ff.webhook.relay", flowfabric.Retries(1000), handler.MaxReclaims(10_000),
-	flowfabric.Priority(limits.MaxPriority), handler.MaxReplays(1000), handler.NoSchema(), flowfabric.Retention(keepRelay))
+	flowfabric.Priority(limits.MaxPriority), handler.MaxReplays(1000), handler.NoSchema(),
+	flowfabric.Retention(keepRelay))
 
 // Config holds what webhooks need.
 type Config struct {
