@@ -314,6 +314,9 @@ func (c *call) authorize() error {
 	case from != "": // else the program acts itself
 		from = "api " + from
 	}
+	if name := c.assistant(); name != "" {
+		from = strings.TrimSuffix("assistant "+name+", "+from, ", ")
+	}
 	c.acting(from, "")
 	if c.paged { // and may
 		return nil
@@ -330,6 +333,19 @@ func (c *call) authorize() error {
 	}
 	return nil
 }
+
+// assistant is the name of the program that a language model drives, as it calls itself: the trail has it beside the
+// name of the token. "" for other callers. It is cut to 64 bytes, so that the address behind it is kept.
+func (c *call) assistant() string {
+	name := strings.ToValidUTF8(c.r.Header.Get("X-Assistant"), "?")
+	if len(name) > maxAssistant {
+		name = strings.ToValidUTF8(name[:maxAssistant], "")
+	}
+	return strings.TrimSpace(name)
+}
+
+// maxAssistant bounds the header X-Assistant, in bytes.
+const maxAssistant = 64
 
 // from is the address that a request comes from: that of the connection or, behind proxies that are trusted, the last
 // one that is none of them.

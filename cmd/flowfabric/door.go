@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/roundtrip"
 )
 
 // maxAnswer bounds an answer of the API: a page of a thousand executions with their tags is far below it.
@@ -70,7 +71,7 @@ func (a *app) door(ctx context.Context, first boots) (*door, error) {
 		c.Close()
 		return nil, err
 	}
-	return &door{base: "http://here", send: inside{handler}, client: c, close: func() {
+	return &door{base: "http://here", send: roundtrip.To{Handler: handler}, client: c, close: func() {
 		handler.Close()
 		c.Close()
 	}}, nil
@@ -200,34 +201,3 @@ func (e *refusal) Unwrap() []error {
 
 // errRefused is what the API refuses for a reason of its own.
 var errRefused = errors.New("refused")
-
-// inside has a handler in this process answer requests.
-type inside struct{ handler http.Handler }
-
-func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
-	w := &answering{header: http.Header{}}
-	i.handler.ServeHTTP(w, q)
-	if w.status == 0 { // nobody was there any more
-		return nil, errors.Join(q.Context().Err(), io.ErrUnexpectedEOF)
-	}
-	return &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header,
-		Body: io.NopCloser(&w.body), Request: q}, nil
-}
-
-// answering keeps what a handler answers.
-type answering struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *answering) Header() http.Header { return w.header }
-
-func (w *answering) WriteHeader(status int) { w.status = status }
-
-func (w *answering) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.body.Write(b)
-}

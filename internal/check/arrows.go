@@ -18,8 +18,8 @@ type Package struct {
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
-		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit",
-		"internal/causes", "internal/sealed", "internal/spread", "internal/signature"},
+		"internal/prose", "internal/roundtrip", "internal/slowbody", "internal/words", "internal/integer",
+		"internal/misfit", "internal/causes", "internal/sealed", "internal/spread", "internal/signature"},
 	{"."},
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/narrow", "internal/failed", "internal/rollout"},
