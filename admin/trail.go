@@ -29,8 +29,9 @@ type Change struct {
 	// id or name from Go or with the command.
 	Namespace string `json:"namespace,omitempty"`
 	// By is who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator; "" for nobody.
-	By     string `json:"by" jsonschema:"author of the change; over the API the name of the token; empty if unknown"`
-	From   string `json:"from,omitempty" jsonschema:"api, cli, go or link (of a waitpoint's token), with the address or host"`
+	By string `json:"by" jsonschema:"author of the change; over the API the name of the token; empty if unknown"`
+	// api, cli, go or link (of a waitpoint's token), with the address or host; before it an assistant by its name
+	From   string `json:"from,omitempty" jsonschema:"api, cli, go or link, with address or host; or an assistant first"`
 	Why    string `json:"why,omitempty" jsonschema:"the reason that was given"` // flowfabric.Reason
 	Detail string `json:"detail,omitempty" jsonschema:"details, for example the new value"`
 	Text   string `json:"text" jsonschema:"all of it in a sentence"`

@@ -47,8 +47,8 @@ func describe() object {
 		"info": object{"title": "FlowFabric", "version": "1",
 			"description": "Everything outside of Go: submit work, follow it, answer it, operate it. Every refusal is a " +
 				"problem document (RFC 9457) whose code is one of our errors. Times are RFC 3339. What a definition in Go says of its kind is not known here: " +
-				"what a submission does not say is FlowFabric's default. A program that a language model drives says its name in the header " +
-				"X-Assistant (64 bytes): the trail keeps it."},
+				"what a submission does not say is FlowFabric's default. A program that a language model drives " +
+				"says its name in the header X-Assistant (64 bytes): the trail keeps it."},
 		"paths": paths,
 		"components": object{"schemas": schemas, "securitySchemes": object{
 			"bearer": object{"type": "http", "scheme": "bearer",

@@ -22,13 +22,16 @@ const (
 // mcpCommand runs a program of another module: the SDK that it needs is no dependency of this one.
 func mcpCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "mcp --config FILE [flags of " + mcpProgram + "]",
-		Short: "Serve kinds of work as MCP tools (runs " + mcpProgram + ")",
-		Long: `mcp serves kinds of work as tools of the Model Context Protocol, to the client that starts it (standard
-input and output) or over HTTP. It runs the program flowfabric-mcp with the same arguments; that program is in a
-module of its own, and "flowfabric-mcp -h" lists its flags. Install it in a clone of the repository with
+		Use:   "mcp [flags of " + mcpProgram + "]",
+		Short: "Let an assistant operate FlowFabric, or serve kinds of work as MCP tools (runs " + mcpProgram + ")",
+		Long: `mcp serves tools of the Model Context Protocol to the client that starts it (standard input and output)
+or over HTTP. Without --config the tools operate FlowFabric: list, explain, replay, answer and so on. They only read
+unless --write is given, and each change asks the user of the client. With --config a file names kinds of work, and
+each becomes a tool. It runs the program flowfabric-mcp with the same arguments; that program is in a module of its
+own, and "flowfabric-mcp -h" lists its flags. Install it in a clone of the repository with
     ` + mcpInstall,
-		Example: `  flowfabric mcp --config tools.json
+		Example: `  flowfabric mcp --url redis://127.0.0.1:6379
+  FLOWFABRIC_TOKEN=… flowfabric mcp --url https://flows.example.com --write
   flowfabric mcp --config tools.json --http 127.0.0.1:7789 --tokens /etc/flowfabric/tokens.json`,
 		DisableFlagParsing: true,
 	}

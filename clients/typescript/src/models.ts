@@ -3225,7 +3225,7 @@ export interface Change {
   namespace?: string
   /** author of the change; over the API the name of the token; empty if unknown */
   by: string
-  /** api, cli, go or link (of a waitpoint's token), with the address or host */
+  /** api, cli, go or link, with address or host; or an assistant first */
   from?: string
   /** the reason that was given */
   why?: string

@@ -1,7 +1,7 @@
-// Command flowfabric-mcp serves kinds of work as tools of the Model Context Protocol: to the process that starts it,
-// over standard input and output, or over HTTP. A file names the kinds; the workers that have their handlers run
-// elsewhere. https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/mcp.md has examples. "flowfabric mcp"
-// runs it, too.
+// Command flowfabric-mcp serves tools of the Model Context Protocol: to the process that starts it, over standard input
+// and output, or over HTTP. Without a file they operate the system, see operations.go. A file names kinds of work, each
+// of which becomes a tool; the workers that have their handlers run elsewhere.
+// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/mcp.md has examples. "flowfabric mcp" runs it, too.
 package main
 
 import (
@@ -31,11 +31,13 @@ import (
 	ours "github.com/flowfabric/flowfabric-go/mcp"
 )
 
-const usage = `flowfabric-mcp serves kinds of work as MCP tools: over standard input and output, or with -http over HTTP.
+const usage = `flowfabric-mcp serves MCP tools: over standard input and output, or with -http over HTTP.
 
-Usage: flowfabric-mcp -config tools.json [flags]
+Usage: flowfabric-mcp [flags]                       tools that operate FlowFabric; they only read without -write
+       flowfabric-mcp -config tools.json [flags]    kinds of work as tools
 
-Environment: FLOWFABRIC_URL, the server. FLOWFABRIC_MCP_KEY (64 hex digits,
+Environment: FLOWFABRIC_URL, the server. FLOWFABRIC_TOKEN, the token for an https:// URL.
+	FLOWFABRIC_MCP_KEY (64 hex digits,
 	openssl rand -hex 32) signs the ids of tasks; give it to all processes
 behind one address, and keep it,
 	so that tasks are found again. FLOWFABRIC_API_TOKENS may have the content of the file of tokens.
@@ -55,6 +57,7 @@ func main() {
 
 type flags struct {
 	config, url, namespace, by, http, path, tokens string
+	write, bound                                   bool // bound: to the namespace, which was said
 }
 
 // errUsage marks a command line that makes no sense.
@@ -67,11 +70,16 @@ func run(ctx context.Context, args []string, in io.ReadCloser, out io.WriteClose
 	set := flag.NewFlagSet("flowfabric-mcp", flag.ContinueOnError)
 	set.SetOutput(problems)
 	set.Usage = func() { fmt.Fprint(problems, usage); set.PrintDefaults() }
-	set.StringVar(&f.config, "config", "", "`file` that names the tools")
+	set.StringVar(&f.config, "config", "",
+		"`file` that names kinds of work as tools (default: the tools operate FlowFabric)")
 	set.StringVar(&f.url, "url", os.Getenv("FLOWFABRIC_URL"),
-		"`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix://")
+		"`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix://; without -config also https://"+
+			" of a process that serves the API")
 	set.StringVar(&f.namespace, "namespace", "default",
-		"`namespace` of executions, for callers that have none of their own")
+		"`namespace` of executions, for callers that have none of their own; without -config the only one they see"+
+			" (default all)")
+	set.BoolVar(&f.write, "write", false,
+		"without -config: also have tools that change something, as far as the role allows; each change asks its user")
 	set.StringVar(&f.by, "by", os.Getenv("FLOWFABRIC_BY"),
 		"`who` is served over standard input and output (default the user of the operating system)")
 	set.StringVar(&f.http, "http", "", "`host:port` to listen on (default: standard input and output)")
@@ -84,6 +92,7 @@ func run(ctx context.Context, args []string, in io.ReadCloser, out io.WriteClose
 		}
 		return 2
 	}
+	set.Visit(func(given *flag.Flag) { f.bound = f.bound || given.Name == "namespace" })
 	err := serve(ctx, f, set.Args(), &mcp.IOTransport{Reader: in, Writer: out},
 		slog.New(slog.NewTextHandler(problems, nil)))
 	if err == nil || ctx.Err() != nil {
@@ -100,8 +109,8 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("%w: %q is not a flag; the tools are in the file of -config", errUsage, rest[0])
-	case f.config == "":
-		return fmt.Errorf("%w: -config is missing: it names the file with the tools", errUsage)
+	case f.config != "" && f.write:
+		return fmt.Errorf("%w: -write is for the tools that operate FlowFabric, which -config does not serve", errUsage)
 	case f.url == "":
 		return fmt.Errorf("%w: no server is named: set -url or FLOWFABRIC_URL (redis://host:6379)", errUsage)
 	}
@@ -109,6 +118,9 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 		return fmt.Errorf(
 			"%w: embedded: is a store inside another program; use the address redis://… that the program logs at its start",
 			errUsage)
+	}
+	if f.config == "" {
+		return operate(ctx, f, stdio, log)
 	}
 	file, kinds, err := load(f.config)
 	if err != nil {
@@ -141,15 +153,15 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 	if f.http == "" {
 		return s.Run(ctx, stdio)
 	}
-	return listen(ctx, f, s, log)
-}
-
-// listen serves over HTTP until ctx ends.
-func listen(ctx context.Context, f flags, s *ours.Server, log *slog.Logger) error {
 	h, err := s.HTTP()
 	if err != nil {
 		return err
 	}
+	return listen(ctx, f, h, log)
+}
+
+// listen serves over HTTP until ctx ends.
+func listen(ctx context.Context, f flags, h http.Handler, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.Handle(f.path, h)
 	listener, err := net.Listen("tcp", f.http)

@@ -248,7 +248,8 @@ func TestWhatIsRefused(t *testing.T) {
 		args []string
 		file string
 	}{
-		{want: "-config is missing", args: []string{"-url", url}},
+		{want: "-write is for", args: []string{"-url", url, "-config", config, "-write"}},
+		{want: "go with the URL of a store", args: []string{"-url", "http://127.0.0.1:1", "-by", "ada"}},
 		{want: "no server is named", args: []string{"-url", "", "-config", config}},
 		{want: "inside another program", args: []string{"-url", "embedded://", "-config", config}},
 		{want: "no such file", args: []string{"-url", url, "-config", filepath.Join(dir, "none")}},

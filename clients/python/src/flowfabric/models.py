@@ -3353,7 +3353,7 @@ Change = TypedDict(
         "namespace": NotRequired[str],
         # author of the change; over the API the name of the token; empty if unknown
         "by": str,
-        # api, cli, go or link (of a waitpoint's token), with the address or host
+        # api, cli, go or link, with address or host; or an assistant first
         "from": NotRequired[str],
         # the reason that was given
         "why": NotRequired[str],
