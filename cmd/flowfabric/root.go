@@ -88,7 +88,7 @@ attached to, waits while it has no room`, gateVerbs)}},
 			checkCommand(a), repairCommand(a),
 			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
 		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), backupCommand(a), exportCommand(a),
-			importCommand(a), storeCommand(a), mcpCommand(a), tokenCommand(a), versionCommand(a)}},
+			importCommand(a), storeCommand(a), mcpCommand(a), skillsCommand(a), tokenCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
 			c.GroupID = group.id
