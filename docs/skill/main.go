@@ -42,7 +42,7 @@ func (s *Shop) Handle(ctx context.Context, t *handler.Task, in Order) (Receipt, 
 		return Receipt{}, handler.Permanent(errors.New("cents must be positive")) // failed, not retried
 	}
 	answer, err := t.Ask(ctx, "approval", suspend.Question{Title: fmt.Sprintf("Sell %s for %d cents?", in.Item,
-		in.Cents)}, suspend.Within(48*time.Hour))
+		in.Cents)}, suspend.Within(48*time.Hour)) // nobody in time: failed, suspension_timeout
 	if err != nil {
 		return Receipt{}, err // while nobody has answered, returning this suspends the execution
 	}
@@ -65,7 +65,9 @@ func work(ctx context.Context, url string) error {
 	shop := &Shop{Charge: func(_ context.Context, key string, cents int) (string, error) {
 		return fmt.Sprintf("paid %d", cents), nil
 	}}
-	return runtime.Run(ctx, runtime.Config{URL: url}, runtime.Handle(Sell, shop.Handle)) // until SIGINT or SIGTERM
+	return runtime.Run(ctx, runtime.Config{URL: url, // until SIGINT or SIGTERM
+		LeaseTTL: 10 * time.Second, // how soon the work of a dead worker is taken over; default 30 s
+	}, runtime.Handle(Sell, shop.Handle))
 }
 
 func sell(ctx context.Context, url string, order Order) error {
@@ -74,7 +76,8 @@ func sell(ctx context.Context, url string, order Order) error {
 		return err
 	}
 	defer c.Close()
-	exec, err := client.Submit(ctx, c, Sell, order, flowfabric.IdempotencyKey("sell "+order.Item))
+	key := flowfabric.IdempotencyKey("sell " + order.Item) // the same key again leads to the same execution
+	exec, err := client.Submit(ctx, c, Sell, order, key)
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,10 @@ func sell(ctx context.Context, url string, order Order) error {
 		if err != nil {
 			return err
 		}
-		if event.Kind == stream.TailFrame {
+		switch event.Kind {
+		case stream.TailAttempt: // it begins, or begins again after a crash: what it repeats is shown twice
+			fmt.Println("attempt", event.Attempt)
+		case stream.TailFrame:
 			fmt.Printf("%s", event.Frame.Payload)
 		}
 	}
