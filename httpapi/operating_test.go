@@ -288,4 +288,22 @@ func TestTrailOfANamespace(t *testing.T) {
 	}
 }
 
+// The trail says which assistant made a change: as it calls itself, 64 bytes of it, before the address.
+func TestTheTrailNamesAssistants(t *testing.T) {
+	a := newAPI(t)
+	for name, want := range map[string]string{"": "api 127.0.0.1",
+		" copilot 7.1 ":               "assistant copilot 7.1, api 127.0.0.1",
+		strings.Repeat("é", 40):       "assistant " + strings.Repeat("é", 32) + ", api 127.0.0.1",
+		"x" + strings.Repeat("é", 40): "assistant x" + strings.Repeat("é", 31) + ", api 127.0.0.1"} {
+		path := a.submit(`{"kind":"echo","delay_ms":3600000}`)
+		a.do(request{role: "operator", method: "POST", path: path + ":cancel", body: "{}",
+			header: http.Header{"X-Assistant": {name}}})
+		page := into[changePage](t, a.as("viewer", "GET",
+			"/v1/trail?on=execution&name="+strings.TrimPrefix(path, "/v1/executions/"), "", 200))
+		if len(page.Items) != 1 || page.Items[0].From != want {
+			t.Errorf("%+v, want %q", page.Items, want)
+		}
+	}
+}
+
 func num(n uint64) string { return strconv.FormatUint(n, 10) }
