@@ -66,7 +66,7 @@ export function Answer({ item, onDone, brief, more }) {
     ${!wrong && html`<${Failure} error=${error} />`}
     ${!may("answerWaitpoint") ? html`${before && !repeats && html`<pre dir="ltr" aria-label="Arguments">${visible(before)}</pre>`}<p class="dim">You may look at it, but not answer.</p>` : question ? html`
       ${before && html`${wrong && html`<${Failure} error=${error} />`}<${Field} label="Arguments" kind="area" rows=${Math.min(14, Math.max(4, before.split("\n").length))} dir="ltr" aria-invalid=${wrong ? "true" : undefined} value=${details} onInput=${setDetails} hint="JSON, which you may change before you approve" />`}
-      <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" placeholder="Comment for the handler, with your name" />
+      <${Field} label="Comment" value=${comment} onInput=${setComment} maxlength="2000" placeholder="Comment for the handler" />
       <div class="buttons start">${question.choices.map((c, i) => html`<button key=${c.name} type="button" class=${i === 0 ? "main" : ""} disabled=${busy}
         onClick=${() => decide(c.name)}>${visible(c.label || c.name)}</button>`)}${more}</div>`
     : html`${item.waitpoints.length > 1 && html`<${Field} label="Waitpoint" kind="choice" options=${item.waitpoints.map(w => [w.key, visible(w.key) + (w.signals ? ` (${w.signals} received)` : "")])} value=${key} onInput=${setKey} />`}

@@ -1,6 +1,7 @@
 // Messages to the mailboxes of an execution: what waits there, and how a person sends one.
 import { html, useState } from "./vendor/preact-htm.js"
 import { post } from "./api.js"
+import { Prose } from "./markdown.js"
 import { act, asJSON, bytes, number, Payload, plural, shortID, Time, visible } from "./ui.js"
 
 // mailboxOf is the mailbox of a receipt, whose name is the mailbox, a dot in the middle and a number; "" for the name of any other wait.
@@ -24,8 +25,9 @@ export function Messages({ of: list }) {
   return html`<div><ul class="plain messages">${list.items.map(m => {
     const text = m.payload.encrypted ? "(encrypted)" : m.payload.value === undefined ? bytes(Math.floor((m.payload.base64 || "").length * 3 / 4)) : typeof m.payload.value === "string" ? m.payload.value : JSON.stringify(m.payload.value)
     const short = m.payload.value !== undefined && text.length <= glimpse
+    const said = short && typeof m.payload.value === "string"
     return html`<li key=${m.number}><b>${visible(m.mailbox)}</b> <span class="dim">number ${number(m.number)}${m.by ? html`, by ${visible(m.by)}` : ""}, <${Time} at=${m.sent_at} /></span>
-      ${open[m.number] ? html`<${Payload} of=${m.payload} name=${`message ${m.number}`} />` : html`<p dir="auto">${visible(short ? text : text.slice(0, glimpse) + (text.length > glimpse ? "…" : ""))}
+      ${open[m.number] ? html`<${Payload} of=${m.payload} name=${`message ${m.number}`} />` : said ? html`<${Prose} text=${text} />` : html`<p dir="auto">${visible(short ? text : text.slice(0, glimpse) + (text.length > glimpse ? "…" : ""))}
         ${!short && html` <button type="button" class="quiet small" onClick=${() => set(o => ({ ...o, [m.number]: true }))} aria-label=${`Show message ${m.number}`}>Show all</button>`}</p>`}</li>`
   })}</ul>${rest > 0 && html`<p class="dim">${plural(rest, "more message")} ${rest === 1 ? "waits" : "wait"} behind them.</p>`}</div>`
 }

@@ -143,10 +143,10 @@ export function Empty({ title, children }) {
   return html`<div class="empty"><p class="big">${title}</p>${children && html`<div>${children}</div>`}</div>`
 }
 
-// Bound says to somebody who is bound to namespaces why there is nothing to see; what is named belongs to none. Others see nothing of it.
+// Bound says to somebody who is bound to namespaces why there is nothing to see: what is named belongs to all namespaces. Others see nothing of it.
 export function Bound({ what }) {
   const { namespaces: own } = useStore(me)
-  return own && html`<${Empty} title="Not with this token"><p>Your token is bound to ${own.length === 1 ? "the namespace" : "the namespaces"} ${visible(own.join(", "))}, and ${what} to none. Sign in with a token that is bound to no namespace.</p><//>`
+  return own && html`<${Empty} title="Not with this token"><p>Your token is for ${own.length === 1 ? "namespace" : "namespaces"} ${visible(own.join(", "))} alone. To see ${what}, sign in with a token for all namespaces.</p><//>`
 }
 
 export function Failure({ error, retry }) {

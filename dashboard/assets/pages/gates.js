@@ -16,7 +16,7 @@ function Log({ title, load, close }) {
   const got = useLoad(load, [], { live: false })
   return html`<div><h2 id="dialog-title">${title}</h2><${Loaded} of=${got}>${d => html`<div>
     ${Object.entries(d.hours ?? {}).map(([k, list]) => html`<${Hours} key=${k} name=${k} list=${list} />`)}
-    ${d.spenders?.length > 0 && html`<h3>Who used of it last</h3><ul class="plain">${d.spenders.map(s => html`<li key=${s.execution}><a href=${to(["executions", s.execution])} onClick=${() => close()} class="mono">${shortID(s.execution)}</a> ${Object.entries(s.used).map(([k, n]) => `${number(n)} ${k}`).join(", ")} <span class="dim"><${Time} at=${s.at} /></span></li>`)}</ul>`}
+    ${d.spenders?.length > 0 && html`<h3>Who used of it last</h3><ul class="plain">${d.spenders.map(s => html`<li key=${s.execution}><a href=${to(["executions", s.execution])} onClick=${() => close()} class="mono">${shortID(s.execution)}</a> ${sums(s.used)} <span class="dim"><${Time} at=${s.at} /></span></li>`)}</ul>`}
     ${d.holds?.length > 0 && html`<h3>${d.service ? "Whose calls are under way" : "Who has its slots"}</h3><ul class="plain">${d.holds.slice(0, 100).map((h, i) => html`<li key=${i}><a class="mono" href=${to(["executions", h.execution])} onClick=${() => close()}>${shortID(h.execution)}</a></li>`)}</ul>`}
     ${d.state && d.line?.length > 0 && html`<${Line} of=${d.line} close=${close} />`}
     <h3>What happened to it</h3>${d.events?.length ? html`<ul class="plain">${d.events.map((e, i) => html`<li key=${i}>${visible(e.what)}${e.by && html` by <b>${visible(e.by)}</b>`} ${visible(e.detail || "")} <span class="dim"><${Time} at=${e.at} /></span></li>`)}</ul>` : html`<p class="none">Nothing yet.</p>`}</div>`}<//>
@@ -24,7 +24,7 @@ function Log({ title, load, close }) {
 }
 
 export default function Gates() {
-  if (!may("listGates")) return html`<div><h1>Gates</h1><${Bound} what="gates belong" /></div>`
+  if (!may("listGates")) return html`<div><h1>Gates</h1><${Bound} what="gates" /></div>`
   return html`<${All} />`
 }
 
@@ -57,15 +57,38 @@ function Service({ of: { service, state } }) {
 // Line lists who waits for a service.
 const Line = ({ of, close }) => html`<h3>Who waits</h3><${Table} label="Executions in line" rows=${of.map((w, i) => ({ ...w, place: i + 1 }))} id=${w => w.execution} columns=${[{ name: "Place", class: "num", cell: w => w.place },
   { name: "Execution", cell: w => html`<a class="mono" href=${to(["executions", w.execution])} onClick=${() => close()}>${shortID(w.execution)}</a>` }, { name: "Namespace", cell: w => w.namespace },
-  { name: "Wants", cell: w => Object.entries(w.waits_for ?? {}).map(([k, n]) => `${number(n)} ${k}`).join(", ") }, { name: "Turn in", class: "num", cell: w => span(w.turn_ms ?? 0) }, { name: "Where", cell: w => w.away ? "away" : "in its slot" }]} />`
+  { name: "Wants", cell: w => sums(w.waits_for) }, { name: "Turn in", class: "num", cell: w => span(w.turn_ms ?? 0) }, { name: "Where", cell: w => w.away ? "away" : "in its slot" }]} />`
 
 // waits tells for which meter.
 const waits = g => [[g.waiting_for_amounts, "amounts"], [g.waiting_for_slots, "slots"], [g.waiting_for_rate, "room in the window"]].filter(([n]) => n).map(([n, what]) => `${number(n)} for ${what}`).join(", ")
 
+const holding = g => visible(g.gate || `${g.limit_key} (${g.key_limit})`)
+const sums = of => Object.entries(of ?? {}).map(([k, n]) => `${number(n)} ${k}`).join(", ")
+
+// People lists executions that have to do with a gate.
+const People = ({ title, list, close, tell }) => list?.length > 0 && html`<h3>${title}</h3><ul class="plain">${list.map((x, i) => html`<li key=${i}><a class="mono" href=${to(["executions", x.execution])} onClick=${() => close()}>${shortID(x.execution)}</a> ${tell?.(x)} ${x.at && html`<span class="dim"><${Time} at=${x.at} /></span>`}</li>`)}</ul>`
+
+function Who({ of: g, close }) {
+  return html`<div><h2 id="dialog-title">Who waits for ${holding(g)}</h2>
+    <${People} title="Who has its slots" list=${g.holders} close=${close} /><${People} title="Who is in line" list=${g.line} close=${close} tell=${x => sums(x.waits_for)} /><${People} title="Who used most" list=${g.spenders} close=${close} tell=${x => sums(x.used)} />
+    <div class="buttons"><button type="button" class="main" onClick=${() => close()}>Close</button></div></div>`
+}
+
+// Busy has one row for each gate, or limit of a key, that holds work back, and the queues that wait.
+function Busy({ of: { busy, closed } }) {
+  return html`${busy?.length > 0 && html`<${Table} label="Gates that hold work back" rows=${busy} id=${holding} columns=${[
+    { name: "Gate", class: "head whole", cell: g => html`<b>${holding(g)}</b>` }, { name: "Waiting", class: "num", cell: g => number(g.waiting) }, { name: "In line", class: "num wide", cell: g => number(g.in_line) }, { name: "Held", class: "num", cell: g => number(g.held) },
+    { name: "Why", class: "grow whole", cell: g => visible(g.why || "") }, { name: "Next try", class: "num", cell: g => html`<${Time} at=${g.next_at} />` }, { name: "Period ends", class: "num wide wider", cell: g => html`<${Time} at=${g.period_ends_at} />` },
+    ...(busy.some(g => g.holders || g.line || g.spenders) ? [{ name: "Actions", class: "end", cell: g => (g.holders || g.line || g.spenders) && html`<button type="button" onClick=${() => open(Who, { of: g })} aria-label=${`Who waits for ${holding(g)}`}>Who…</button>` }] : [])]} />`}
+    ${closed.length > 0 && html`<details><summary>${plural(closed.length, "queue")} ${closed.length === 1 ? "waits" : "wait"}</summary><${Table} label="Queues that are kept back" rows=${closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.reason.text].join("/")} columns=${[
+      { name: "Kind", class: "whole", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane })}>${c.kind}</a>` }, { name: "Lane", class: "whole", cell: c => c.lane }, { name: "Why", class: "grow whole", cell: c => visible(c.reason.text) },
+      { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }, { name: "Partition", class: "num wide", cell: c => c.partition }]} /></details>`}`
+}
+
 function All() {
   const page = useLoad(async signal => {
-    const [all, gated] = await Promise.all([get("gates", {}, signal), may("listGated") ? get("gated", {}, signal).catch(e => { if (e.status === 403) return null; throw e }) : null])
-    return { all, gated: gated ?? { attached: [], closed: [] } }
+    const [all, gated] = await Promise.all([get("gates", {}, signal), may("listGated") ? get("gated", { busy: true }, signal).catch(e => { if (e.status === 403) return null; throw e }) : null])
+    return { all, gated: gated ?? { attached: [], closed: [], busy: [] } }
   }, [])
   const edit = (g, body) => act({ title: g ? `Change ${g.name}` : "New gate", action: "Save", fields: [...(g ? [] : [{ name: "name", label: "Name", required: true, maxlength: 64 }]),
     { name: "text", label: "Definition", kind: "area", rows: 14, value: JSON.stringify(body, null, 2), hint: "JSON: limits of amounts with hard and soft, on_hard (reject, fail, block, ask), reset_ms; rate within window_ms; concurrency at once; service, with per_minute, calls, patience_ms and weights, for one that is asked for each call; parent, the gate above it, where its usage counts, too. What is left out is not limited." }],
@@ -82,6 +105,7 @@ function All() {
   const reset = g => act({ title: `Reset ${g.name}`, text: `A new period begins now: what was used counts no more${g.waiting_for_amounts ? `, and ${plural(g.waiting_for_amounts, "queue")} that wait for it may go on` : ""}.`, action: "Reset", run: v => post(path(g) + ":reset", { reason: v.reason }), done: "A new period has begun.", then: page.reload })
   return html`<div><div class="title"><h1>Gates</h1><div class="actions">${may("putGate") && html`<button type="button" class="main" onClick=${() => edit(null, example)}>New gate</button><button type="button" onClick=${serve}>New service</button>`}</div></div>
     <${Loaded} of=${page}>${({ all, gated }) => html`<div>
+    ${(gated.closed.length > 0 || gated.busy?.length > 0) && html`<${Section} id="closed" title="Kept back" note="what holds work back now, over all partitions"><${Busy} of=${gated} /><//>`}
     ${all.items.length === 0 ? html`<${Empty} title="No gates"><p>A gate bounds what work uses in a period, like tokens or money, how often it starts, and how much of it runs at once. Make one here, then name it in <code>flowfabric.Gates</code>. For limits per customer or key use <code>flowfabric.LimitKey</code>, which needs no gate. For calls to a model or another service make a service.</p><//>`
     : html`<${Section} id="gates" title="All gates" note="what work may use, how often it starts, how much runs at once"><ul class="plain gates">${all.items.map(g => html`<li key=${g.name}><div class="row"><b>${g.name}</b> ${g.exhausted?.length ? html`<${Chip} kind="bad">used up<//>` : ""}${g.warn ? html`<${Chip}>only warns<//>` : ""}${g.service ? html`<${Chip}>service<//>` : ""}${g.state?.closed_until ? html`<${Chip} kind="bad">closed<//>` : ""}${g.state?.waiting ? html`<${Chip} kind="warn">${plural(g.state.waiting, "execution")} in line<//>` : ""}${g.waiting ? html`<${Chip} kind="warn" title=${waits(g)}>${plural(g.waiting, "queue")} ${g.waiting === 1 ? "waits" : "wait"}<//>` : ""}
           <span class="dim">${[g.scope && visible(g.scope), g.parent && html`below <b>${g.parent}</b>`, counts(g) && (g.next_reset_at ? html`resets <${Time} at=${g.next_reset_at} />` : "never resets")].filter(Boolean).map((part, i) => html`${i ? ", " : ""}${part}`)}</span><span class="fill"></span>
@@ -91,8 +115,5 @@ function All() {
         ${g.service && g.state ? html`<${Service} of=${g} />` : ""}
         ${g.concurrency ? html`<${Meter} name="at once" value=${g.held} of=${g.concurrency} what="slots" />` : ""}
         ${g.rate ? html`<${Meter} name=${`in ${span(g.window_ms)}`} value=${g.started} of=${g.rate} what="starts" />` : ""}</li>`)}</ul><//>`}
-    ${gated.closed.length > 0 && html`<${Section} id="closed" title="Kept back" note="queues that wait for a gate or a limit of a key"><${Table} label="Queues that are kept back" rows=${gated.closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.reason.text].join("/")} columns=${[
-      { name: "Kind", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane })}>${c.kind}</a>` }, { name: "Lane", cell: c => c.lane }, { name: "Why", class: "grow", cell: c => html`<span class="clip" title=${visible(c.reason.text)}>${visible(c.reason.text)}</span>` },
-      { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }, { name: "Partition", class: "num wide", cell: c => c.partition }]} /><//>`}
     ${gated.attached.length > 0 && html`<${Section} id="attached" title="Attached" note="applied to everything created in a scope"><ul class="plain">${gated.attached.map(a => html`<li key=${JSON.stringify(a.scope)}><b>${scope(a.scope)}</b>: ${(a.gates ?? []).map(visible).join(", ")} <span class="dim">${a.by && `by ${visible(a.by)} `}<${Time} at=${a.changed_at} /></span></li>`)}</ul><//>`}</div>`}<//><${More} of=${page.data?.all} what="gates" /></div>`
 }

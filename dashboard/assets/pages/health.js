@@ -21,12 +21,12 @@ export default function Health() {
       const bad = (await post("token-keys:rotate", { kid: v.kid.trim(), reason: v.reason })).items.filter(i => i.error)
       if (bad.length) throw new Error(`${plural(bad.length, "partition")} refused: ${bad[0].error}`)
     }, done: "Rotated.", then: page.reload })
-  return html`<div><div class="title"><h1>Health</h1><div class="actions">${may("listTrail") && html`<a href=${to(["trail"])}>Audit trail</a>`}<button type="button" onClick=${page.reload}>Look again</button></div></div>
+  return html`<div><div class="title"><h1>Health</h1><div class="actions">${may("listTrail") && html`<a href=${to(["trail"])}>Audit trail</a>`}${may("examine") && html`<button type="button" onClick=${page.reload}>Look again</button>`}</div></div>
     <${Loaded} of=${page}>${({ doctor, partitions, keys }) => {
       const bad = (doctor?.checks ?? []).filter(c => c.status === "fail" || c.status === "warn")
       const skipped = (doctor?.checks ?? []).filter(c => c.status === "skip").length
       const odd = (partitions ?? []).filter(p => p.error || p.frozen || p.tick_overdue || p.lag_ms > 1000)
-      return html`<div>${!doctor && html`<${Bound} what="checks, partitions and token keys belong" />`}${doctor && html`<${Section} id="doctor" title="Checks" note=${doctor.healthy ? (bad.length ? plural(bad.length, "warning") : skipped ? `nothing is wrong, ${plural(skipped, "check")} not made` : "all is well") : "something has failed"}>
+      return html`<div>${!doctor && html`<${Bound} what="checks, partitions and token keys" />`}${doctor && html`<${Section} id="doctor" title="Checks" note=${doctor.healthy ? (bad.length ? plural(bad.length, "warning") : skipped ? `nothing is wrong, ${plural(skipped, "check")} not made` : "all is well") : "something has failed"}>
         <ul class="plain checks">${[...doctor.checks].sort((a, b) => ["fail", "warn", "skip", "ok"].indexOf(a.status) - ["fail", "warn", "skip", "ok"].indexOf(b.status)).map((c, i) => html`<li key=${i}><span class=${"check k-" + c.status}><span aria-hidden="true">${sign[c.status]}</span> ${c.status}</span> <b>${c.check}</b> ${c.node && html`<span class="mono dim">${visible(c.node)}</span> `}<span>${visible(c.found)}</span>
           ${c.do && c.status !== "ok" && html`<p>${visible(c.do)}</p>`}</li>`)}</ul><//>`}
       ${partitions && html`<${Section} id="partitions" title="Partitions" note=${`${plural(partitions.length, "partition")}, ${odd.length ? `${number(odd.length)} need a look` : "all are well"}`}

@@ -2,7 +2,7 @@ import { html, useEffect, useState } from "../vendor/preact-htm.js"
 import { get } from "../api.js"
 import { may, me, namespace, offers, pulse, unreplaced, useLoad, useStore } from "../live.js"
 import { Chart } from "../chart.js"
-import { Bound, Chip, Empty, Field, Loaded, number, plural, rate, Section, shortID, Since, span, Table, Time, to, visible } from "../ui.js"
+import { Chip, Empty, Field, Loaded, number, plural, rate, Section, shortID, Since, span, Table, Time, to, visible } from "../ui.js"
 
 function Tile({ name, value, note, href, bad, calm }) {
   const inner = html`<span class="name">${name}</span><span class="value">${value}</span><span class="note">${note ?? ""}</span>`
@@ -96,7 +96,7 @@ export default function Overview() {
   const full = !some && now.slots > 0 && now.active >= now.slots
   return html`<div><h1>Overview</h1>
     <div role="status">${list.length > 0 && html`<div class=${"notice warn" + (list.some(w => w[4]) ? " alarm" : "")}><ul>${list.map(([key, text, href, link]) => html`<li key=${key}>${visible(text)} <a href=${href}>${link}</a></li>`)}</ul></div>`}</div>
-    ${some && html`<${Bound} what="counts of what runs, of workers and of rates belong" />`}
+    ${some && html`<p class="lead">You see what belongs to the namespace ${visible(ns || who.namespaces[0])}.</p>`}
     <div class="tiles">
       ${!some && html`<${Tile} name="Failing" value=${`${rate(now.failed_per_s)}/s`} note="failed or expired" bad=${now.failed_per_s > 0} calm=${!now.failed_per_s} href=${to(["executions"], { state: "failed" })} />`}
       <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest_at ? html`oldest <${Since} at=${now.oldest_at} />` : "nothing waits"} calm=${!now.waiting} href=${to(["executions"], { state: "waiting", newest: "false" })} />

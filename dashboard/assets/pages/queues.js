@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, namespace, useLoad, useSeveral, useStore } from "../live.js"
-import { act, Chip, Empty, Loaded, Menu, More, number, plural, Section, Since, Table, Time, to } from "../ui.js"
+import { act, Chip, Empty, Loaded, Menu, More, number, plural, Section, Since, Table, Time, to, visible } from "../ui.js"
 
 const laneWords = { active: "open", paused: "paused", draining: "draining", disabled: "closed" }
 const says = {
@@ -30,7 +30,7 @@ export default function Queues() {
         ...(several ? [{ name: "Namespace", cell: l => l.namespace }] : []),
         { name: "State", class: "head", cell: l => html`<${Chip} kind=${l.state === "active" ? "good" : "warn"} title=${says[l.state]}>${laneWords[l.state] ?? l.state}<//>${l.mixed && html` <${Chip} kind="bad" title="Partitions differ, because a change did not reach all of them. Set it again.">mixed<//>`}` },
         { name: "Waiting", class: "num", cell: l => number(l.waiting) },
-        { name: "Since", class: "num wide", cell: l => l.since ? html`<${Time} at=${l.since} /> ${l.by && `by ${l.by}`}` : html`<span class="none">–</span>` },
+        { name: "Since", class: "num wide", cell: l => l.since ? html`<${Time} at=${l.since} /> ${l.by && html`by <a href=${to(["trail"], { on: "lane", name: l.name })} title="Why: what the audit trail says of this lane">${visible(l.by)}</a>`}` : html`<span class="none">–</span>` },
         ...(may("setLane") ? [{ name: "Actions", class: "end", cell: l => html`<${Menu} label="Change" items=${[...["active", "paused", "draining", "disabled"].filter(s => s !== l.state || l.mixed).map(s => ({ label: { active: "Open…", paused: "Pause…", draining: "Drain…", disabled: "Close…" }[s], danger: s === "disabled", run: () => setLane(l, s, l.waiting, page.reload) })), { label: "Weight…", run: () => weight(l, page.reload) }]} />` }] : [])]} />`}<//>
       <${Section} id="queues" title="Queues">${queues.length === 0 ? html`<${Empty} title="No queues yet"><p>A queue appears with the first execution of a kind.</p><//>`
       : html`<${Table} label="Queues" rows=${queues} id=${q => [q.namespace, q.lane, q.kind, q.capabilities, q.drift].join("/")} columns=${[

@@ -4,7 +4,8 @@ import { may, me, namespace, useLoad, useStore } from "../live.js"
 import { act, asJSON, Chip, Empty, go, instant, Loaded, Menu, More, number, open, plural, segment, shortID, Table, Time, to, visible } from "../ui.js"
 
 const short = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
-const day = at => short.format(new Date(at)).replace(",", "")
+const yearly = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" })
+const day = at => (new Date(at).getFullYear() === new Date().getFullYear() ? short : yearly).format(new Date(at)).replace(",", "")
 const span = ms => ms < 60_000 ? `${ms / 1000} s` : ms < 3_600_000 ? `${Math.round(ms / 6000) / 10} min` : `${Math.round(ms / 360_000) / 10} h`
 const over = { runs: "it has run as often as it may", until: "its last run has passed", spec: "its times have no further run" }
 // limits are what ends a schedule, and how far its starts are spread.
@@ -40,7 +41,7 @@ function asked(v, anchor) {
     max_runs: Number(v.runs) || undefined, jitter_ms: Math.round(Number(v.jitter) * 1000) || undefined, overlap: v.overlap, catch_up: v.catch_up }
 }
 
-const linkOf = (r, text) => r.execution ? html`<a class="mono" href=${to(["executions", r.execution])}>${text ?? shortID(r.execution)}</a>` : html`<a class="mono" href=${to(["flows", r.flow])}>${text ?? `flow ${shortID(r.flow)}`}</a>`
+const linkOf = (r, text) => r.execution ? html`<a class=${text ? "" : "mono"} href=${to(["executions", r.execution])}>${text ?? shortID(r.execution)}</a>` : html`<a class=${text ? "" : "mono"} href=${to(["flows", r.flow])}>${text ?? `flow ${shortID(r.flow)}`}</a>`
 
 // Ran tells what became of the instants of a range.
 function Ran({ name, of: b, close }) {
@@ -84,14 +85,14 @@ export default function Schedules() {
       const list = data.items.filter(s => !wanted || s.namespace === wanted), several = new Set(list.map(s => s.namespace)).size > 1
       return list.length === 0 ? html`<${Empty} title="Nothing is scheduled"><p>A schedule submits an execution by cron or period, once for each instant however many processes run. Make one here, or with <code>client.Schedule</code>.</p><//>`
       : html`<${Table} label="Schedules" rows=${list} id=${s => s.name} columns=${[
-        { name: "Schedule", class: "head", cell: s => html`<b>${visible(s.name)}</b>` },
-        { name: "State", class: "head", cell: s => s.error ? html`<${Chip} kind="bad" title=${visible(s.error)}>broken<//>` : s.paused ? html`<${Chip} kind="warn" title=${s.paused_by && `by ${visible(s.paused_by)}`}>paused${s.paused_by ? ` by ${visible(s.paused_by)}` : ""}<//>` : s.ended ? html`<${Chip} title=${over[s.ended]}>over<//>` : html`<${Chip} kind="good">on<//>` },
-        { name: "When", cell: s => html`<span><span class="mono">${visible(spoken(s))}</span>${limits(s).length > 0 && html`<br /><small class="dim">${limits(s).join(", ")}</small>`}</span>` },
-        { name: "Next", cell: s => s.paused || !s.next_at ? html`<span class="none">–</span>` : html`<span title=${s.next_runs?.map(instant).join("\n")}><${Time} at=${s.next_at} /> <small class="dim">${day(s.next_at)}</small></span>` },
+        { name: "Schedule", class: "head whole", cell: s => html`<b>${visible(s.name)}</b>` },
+        { name: "State", class: "head whole", cell: s => s.error ? html`<${Chip} kind="bad" title=${visible(s.error)}>broken<//>` : s.paused ? html`<${Chip} kind="warn" title=${s.paused_by && `by ${visible(s.paused_by)}`}>paused${s.paused_by ? ` by ${visible(s.paused_by)}` : ""}<//>` : s.ended ? html`<${Chip} title=${over[s.ended]}>over<//>` : html`<${Chip} kind="good">on<//>` },
+        { name: "When", class: "whole", cell: s => html`<span><span class="mono">${visible(spoken(s))}</span>${limits(s).length > 0 && html`<br /><small class="dim">${limits(s).join(", ")}</small>`}</span>` },
+        { name: "Next", class: "whole", cell: s => s.paused || !s.next_at ? html`<span class="none">–</span>` : html`<span title=${s.next_runs?.map(instant).join("\n")}><${Time} at=${s.next_at} /> <small class="dim num">${day(s.next_at)}</small></span>` },
         { name: "Then", class: "wide wider", cell: s => s.paused || !s.next_runs?.[1] ? html`<span class="none">–</span>` : html`<small>${s.next_runs.slice(1, 3).map(day).join(", ")}</small>` },
         { name: "Last", cell: s => s.last_execution || s.last_flow ? linkOf({ execution: s.last_execution, flow: s.last_flow }, html`<${Time} at=${s.last_due_at} />`) : html`<span class="none">never</span>` },
         { name: "Runs", class: "num", cell: s => html`<span><a href=${s.nodes ? to(["flows"], { kind: s.kind }) : to(["executions"], { kind: s.kind, tag: `schedule.name=${s.name}` })} title="All runs of this schedule">${number(s.fired)}</a>${s.missed ? html` <${Chip} kind="warn" title=${Object.entries(s.missed_reasons ?? {}).map(([why, n]) => `${number(n)} ${why.replaceAll("_", " ")}`).join(", ")}>${number(s.missed)} missed<//>` : ""}</span>` },
-        { name: "Kind", cell: s => s.nodes ? html`<span><a href=${to(["flows"], { kind: s.kind })}>${s.kind}</a> <small>flow of ${number(s.nodes)}</small></span>` : html`<a href=${to(["executions"], { kind: s.kind })}>${s.kind ?? ""}</a>` },
+        { name: "Kind", class: "whole", cell: s => s.nodes ? html`<span><a href=${to(["flows"], { kind: s.kind })}>${s.kind}</a> <small>flow of ${number(s.nodes)}</small></span>` : html`<a href=${to(["executions"], { kind: s.kind })}>${s.kind ?? ""}</a>` },
         ...(several ? [{ name: "Namespace", class: "wide", cell: s => s.namespace }] : []),
         ...(list.some(s => s.owner) ? [{ name: "Owner", class: "wide wider", cell: s => s.owner ? visible(s.owner) : html`<span class="none">–</span>` }] : []),
         ...(may("pauseSchedule") ? [{ name: "Actions", class: "end", cell: s => html`<${Menu} label="Change" items=${items(s)} />` }] : [])]} />`

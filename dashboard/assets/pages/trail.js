@@ -25,7 +25,7 @@ export default function Trail({ query }) {
     <${Loaded} of=${page}>${data => data.items.length === 0 ? html`<${Empty} title="No change matches"><p>Every change by a person or a program is noted here.</p><//>`
       : html`<div><${Table} label="Audit trail" rows=${data.items.map((c, i) => ({ ...c, i }))} id=${c => c.i} columns=${[
         { name: "When", class: "num head", cell: c => html`<${Time} at=${c.at} />` }, { name: "Who", class: "head", cell: c => html`<a href=${to(["trail"], { ...f, by: c.by })}><b>${visible(c.by || "nobody named")}</b></a>` }, { name: "Did", class: "head", cell: c => visible(c.action) },
-        { name: "To", class: "head", cell: c => html`<span>${c.on} ${link(c)}</span>` }, { name: "Why", class: "clip grow", cell: c => { const why = visible([c.why, c.detail].filter(Boolean).join(" · ")); return why && html`<span class="clip" title=${why}>${why}</span>` } },
+        { name: "To", class: "head whole", cell: c => html`<span>${c.on} ${link(c)}</span>` }, { name: "Why", class: "grow whole", cell: c => visible([c.why, c.detail].filter(Boolean).join(" · ")) },
         { name: "From", class: "wide", cell: c => visible(c.from || "") }]} />
       <p class="foot dim">${plural(data.items.length, "change")} shown. ${data.cursor && html`<button type="button" onClick=${() => setWant(want + 100)}>Show more</button>`}</p></div>`}<//></div>`
 }
