@@ -79,7 +79,8 @@ func TestAnsweredLink(t *testing.T) {
 			Label: "Ship it"}, {Name: "reject", Label: ""}}}
 	}})
 	if v := (request{method: "GET", target: Link("/", token)}).to(own); !strings.Contains(v.body,
-		"<h1>Ship?</h1>\n<p>42 tests</p>") || !strings.Contains(v.body, "<dd>Ship it</dd>") {
+		"<h1>Ship?</h1>\n<div class=\"prose\" dir=\"auto\"><p class=\"pre\">42 tests</p></div>") ||
+		!strings.Contains(v.body, "<dd>Ship it</dd>") {
 		t.Errorf("a page of the application: %s", v.body)
 	}
 

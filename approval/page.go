@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"strings"
 
+	"github.com/flowfabric/flowfabric-go/internal/markdown"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -48,6 +49,9 @@ func (v view) Repeats() bool {
 	return json.Indent(&text, []byte(v.Text), "", "  ") == nil && bytes.Equal(text.Bytes(), v.details())
 }
 
+// Prose is the text of the question, whose Markdown is shown.
+func (v view) Prose() []markdown.Node { return markdown.Parse(v.Text) }
+
 // AnswerBy tells until when an answer counts.
 func (v view) AnswerBy() string { return strings.ReplaceAll(v.T.AnswerUntil, "{time}", v.Until) }
 
@@ -70,15 +74,25 @@ main { max-width: 36rem; margin: 0 auto 6vh; padding: 1.5rem; background: var(--
 h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; }
 p { margin: 0 0 1.25rem; white-space: pre-line; }
 main > :last-child { margin-bottom: 0; }
+.prose { margin-bottom: 1.25rem; } .prose > * { margin: 0 0 .6rem; } .prose > :last-child { margin: 0; }
+.prose .pre { white-space: pre-wrap; } .prose .strong { font-weight: 700; } .prose .dim { color: var(--dim); }
+.prose ul, .prose ol { padding-left: 1.4rem; } .prose a { color: var(--main); text-underline-offset: 2px; }
+.prose blockquote { padding-left: .75rem; border-left: 3px solid var(--line); color: var(--dim); }
+.prose code, .prose pre { font: .9em/1.5 ui-monospace, monospace; }
+.prose hr { border: 0; border-top: 1px solid var(--line); }
+.prose pre { max-height: 26rem; padding: .6rem .75rem; overflow: auto; white-space: pre-wrap;
+  background: var(--paper); border-radius: .4rem; }
 label { display: block; margin-bottom: .25rem; font-weight: 600; }
 label span { color: var(--dim); font-weight: 400; }
-textarea, input { display: block; width: 100%; margin-bottom: 1.25rem; padding: .6rem .7rem; color: inherit; background: transparent; font: inherit;
+textarea, input { display: block; width: 100%; margin-bottom: 1.25rem; padding: .6rem .7rem; color: inherit;
+  background: transparent; font: inherit;
   border: 1px solid var(--edge); border-radius: .4rem; }
 textarea { min-height: 6rem; resize: vertical; }
-#arguments { font: .875rem/1.5 ui-monospace, monospace; }
+#arguments { font: .875rem/1.5 ui-monospace, monospace; max-height: 60vh; field-sizing: content; }
 [aria-invalid] { border-color: var(--bad); }
 .choices { display: flex; flex-wrap: wrap; gap: .75rem; }
-.choices button { flex: 1 1 9rem; min-height: 2.9rem; padding: .6rem 1rem; color: var(--main); background: transparent; font: inherit; font-weight: 600;
+.choices button { flex: 1 1 auto; min-width: 7rem; min-height: 2.9rem; padding: .6rem 1rem; color: var(--main);
+  background: transparent; font: inherit; font-weight: 600;
   border: 2px solid var(--main); border-radius: .4rem; cursor: pointer; }
 .choices button:first-child { color: var(--on-main); background: var(--main); }
 :focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
@@ -86,13 +100,14 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .4rem 1rem; mar
 dt { font-weight: 600; }
 dd { margin: 0; white-space: pre-line; }
 [role=alert] { color: var(--bad); font-weight: 600; }
+@media (min-width: 160rem) { html { font-size: 137.5%; } }
 @media (max-width: 30rem) { .site { margin-top: 0; } main { margin: 0 auto; padding: 1.1rem; } }
 `
 
 // pageTemplate is one page for everything. The form posts to the address it was opened at without its query ("?"), so
 // the token travels in the body and leaves the address bar. The first button does nothing and cannot be pressed: it
 // is the one that Enter in a field would press, and nobody should approve by Enter.
-var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+var pageTemplate = template.Must(template.Must(template.New("page").Parse(markdown.Template)).Parse(`<!DOCTYPE html>
 <html lang="{{.T.Lang}}"{{if ne .T.Dir "ltr"}} dir="{{.T.Dir}}"{{end}}>
 <head>
 <meta charset="utf-8">
@@ -106,7 +121,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 {{- if or .Token .Stands}}
 <h1>{{.Title}}</h1>
 {{- if and .Text (ne .Text .Title) (or .Stands (not .Repeats))}}
-<p>{{.Text}}</p>
+<div class="prose" dir="auto">{{template "markdown" .Prose}}</div>
 {{- end}}
 {{- end}}
 {{- if .Stands}}

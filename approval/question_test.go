@@ -26,6 +26,21 @@ func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitp
 	return suspend.Asked{Question: &a.asked, Open: true}, nil
 }
 
+// The text of a question may be Markdown, which the page shows without a script; nothing else of it becomes markup.
+func TestPageShowsMarkdown(t *testing.T) {
+	token := aToken(t)
+	a := &asker{&desk{}, token, suspend.Question{Title: "Ship?",
+		Text:    "**42** tests, [log](https://log.example/1)\n- <b>one</b>\n\n[no](javascript:x)",
+		Choices: []suspend.Choice{{Name: "ship"}, {Name: "wait"}}}}
+	page := request{method: "GET", target: Link("/", token)}.to(New(Config{Deliver: a, Logger: quiet}))
+	for _, want := range []string{"<strong>42</strong>", `<a href="https://log.example/1" target="_blank" rel="noopener`,
+		"<li>&lt;b&gt;one&lt;/b&gt;</li>", "[no](javascript:x)"} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page.body)
+		}
+	}
+}
+
 // The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another
 // token sees the usual page.
 func TestPageShowsTheStoredQuestion(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// Question is shown to a person, in plain text, and the answers to choose from. It is stored with the wait, as
-// JSON of at most 8 KiB.
+// Question is shown to a person, and the answers to choose from. It is stored with the wait, as JSON of at most
+// 8 KiB.
 type Question struct {
 	Title string `json:"title" jsonschema:"1..200 bytes, one line of plain text"`
-	Text  string `json:"text,omitempty" jsonschema:"at most 4 KiB of plain text; line breaks are kept"`
+	// Text may have Markdown, which the dashboard and the page for links show: paragraphs, lists, quotes, code,
+	// emphasis, and links to web and mail addresses. All else, such as HTML and images, stays text.
+	Text string `json:"text,omitempty" jsonschema:"at most 4 KiB; pages show simple Markdown, and no HTML"`
 	// Choices are 2..8 answers with different names. Names have 1..128 bytes, labels up to 128. Default Approve and
 	// Reject, which are named approve and reject.
 	Choices []Choice `json:"choices,omitempty" jsonschema:"2..8; default approve and reject"`

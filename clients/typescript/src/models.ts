@@ -534,7 +534,7 @@ export interface Choice {
 export interface Question {
   /** 1..200 bytes, one line of plain text */
   title: string
-  /** at most 4 KiB of plain text; line breaks are kept */
+  /** at most 4 KiB; pages show simple Markdown, and no HTML */
   text?: string
   /** 2..8; default approve and reject */
   choices?: Choice[]

@@ -562,7 +562,7 @@ class Question(TypedDict):
     title: str
     """1..200 bytes, one line of plain text"""
     text: NotRequired[str]
-    """at most 4 KiB of plain text; line breaks are kept"""
+    """at most 4 KiB; pages show simple Markdown, and no HTML"""
     choices: NotRequired[list[Choice]]
     """2..8; default approve and reject"""
     assignee: NotRequired[str]
