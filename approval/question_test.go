@@ -33,7 +33,8 @@ func TestPageShowsMarkdown(t *testing.T) {
 		Text:    "**42** tests, [log](https://log.example/1)\n- <b>one</b>\n\n[no](javascript:x)",
 		Choices: []suspend.Choice{{Name: "ship"}, {Name: "wait"}}}}
 	page := request{method: "GET", target: Link("/", token)}.to(New(Config{Deliver: a, Logger: quiet}))
-	for _, want := range []string{"<strong>42</strong>", `<a href="https://log.example/1" target="_blank" rel="noopener`,
+	for _, want := range []string{"<strong>42</strong>",
+		`<a href="https://log.example/1" target="_blank" rel="noopener`,
 		"<li>&lt;b&gt;one&lt;/b&gt;</li>", "[no](javascript:x)"} {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page.body)

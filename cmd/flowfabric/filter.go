@@ -17,15 +17,18 @@ var filterFlags = []member{
 	text("?version", "version",
 		"only what a worker of this `version` of the application claimed last; without --state what has not ended"),
 	since("?since", "since",
-		"only executions that ended, or were created if they have not ended, from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago"),
-	since("?until", "until", "only executions that ended, or were created if they have not ended, before this `time`"),
+		"only from this `time` on: of the end, or of the creation of what has not ended and in lists in its order; "+
+			"2026-01-31T17:00:00Z, or 2h for two hours ago"),
+	since("?until", "until", "only before this `time`, in the same sense as --since"),
 	text("?flow", "flow", "only members of this flow, by its `id`"),
 	text("?lane", "lane", "only this `lane`"),
 	text("?kind", "kind", "only this `kind`"),
-	tagged("?tag", "tag", "only with this `key=value`; may be repeated"),
+	tagged("?tag", "tag",
+		"only with this `key=value`; may be repeated; quick for keys of the index (flowfabric index set)"),
 	text("?held_by", "held-by", "only executions that this `worker` instance or session holds"),
 	yes("?newest", "newest",
-		"from the other end: of what ended, what ended last first if no completed ones are listed, else what is purged last"),
+		"from the other end: what was created last first with the index (flowfabric index set); without it the other "+
+			"end of each state, of what ended what ended last, or with completed ones what is purged last"),
 }
 
 // moment reads a time, or how long ago it was by this machine's clock.

@@ -14,11 +14,26 @@ import (
 
 var lsVerb = verb{
 	use: "ls", short: "List executions by state, time, failure, lane, kind, tags or holder",
-	long: `ls lists executions of all partitions. First come those that wait for others in their flow, then
-held ones, waiting ones in the order of claims, delayed, suspended, active and ended ones. It prints
---limit executions, and the cursor of the next page when there are more; --limit 0 lists all. --json
-prints one execution per line, and the cursor as {"cursor":…} on stderr, so that stdout has executions
-only.
+	long: `ls lists executions of all partitions. It prints --limit executions, and the cursor of the next page when
+there are more; --limit 0 lists all. --json prints one execution per line, and the cursor as {"cursor":…}
+on stderr, so that stdout has executions only.
+
+The order depends on the index, which 'flowfabric index set' keeps and 'flowfabric index show' tells.
+
+With --all in the index, a list of open and ended executions together, as without --state, comes in the
+order of creation: the oldest first, with --newest the newest first. --since and --until are times of the
+creation there, and only what lies between them is read.
+
+Without it, such a list comes state by state: first those that wait for others in their flow, then held
+ones, waiting ones in the order of claims, delayed, suspended, active and ended ones. --newest lists each
+state from its other end. --since and --until are times of the end for what ended, and of the creation
+for the rest. A list of failed, cancelled, expired or skipped ones alone is in the order of their ends
+with the index as without, and reads only what lies between the two times. --flow and --held-by have
+lists of their own, which need no index.
+
+With --tag, a list reads only what has the tag if its key is in the index; it is then in the order of
+creation, and --since and --until are times of the creation, whatever the states. Without the key in the index, it reads everything that the other flags
+leave, and a page that has looked at 10,000 executions ends, with a cursor.
 
 --state failed lists all executions that ended because their attempts failed. That includes expired ones
 whose last attempt timed out (category attempt_timeout). Executions that missed their deadline are under

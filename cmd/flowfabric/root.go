@@ -78,7 +78,7 @@ a flow are executions, for which show, why, history and tail work as for any oth
 			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
 			a.group("index", "Show and say by what executions can be found", "", indexVerbs), timesVerb.command(a),
 			versionsVerb.command(a), schemaVerb.command(a), typesCommand(a),
-			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
+			a.group("schedules", "List, put, edit, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),
 			a.group("gate", "Create, change, show, attach and remove gates, and correct their usage",
 				`gate looks after gates: how much work may use in a period, how often it may start, and how much of it

@@ -42,22 +42,8 @@ whatever the schedule had before. Putting the same schedule again changes nothin
   flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s
   flowfabric schedules put trial --kind remind --every 24h --max-runs 14 --first-run-now`,
 		route: "PUT /v1/schedules/{NAME}", namespace: "namespace", first: mayBoot,
-		flags: slices.Concat([]member{
-			text("kind", "kind", "`kind` of work, required"),
-			text("cron", "cron", "cron `expression` of five fields, or six with seconds first; @hourly, @daily …"),
-			text("zone", "zone", "time `zone` of --cron (default UTC)"),
-			millis("every_ms", "every", "fixed rate, 1s to ten years"),
-			timed("anchor", "anchor", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)"),
-			timed("until", "until", "a `time` (RFC 3339) after which no instant fires (default without end)"),
-			whole("max_runs", "max-runs",
-				"end it after so many executions, counted since its creation (default without end)"),
-			millis("jitter_ms", "jitter",
-				"start each execution up to so much later, 0..24h, at most halfway to the next instant"),
+		flags: slices.Concat([]member{text("kind", "kind", "`kind` of work, required")}, timesFlags, []member{
 			yes("first_run_now", "first-run-now", "if it is new, fire once at once as well"),
-			text("catch_up", "catch-up",
-				"policy for missed instants: last (default), skip or all"),
-			text("overlap", "overlap",
-				"policy while the previous execution has not ended: allow (default) or skip"),
 			yes("if_new", "if-new", "refuse to change a schedule that exists"),
 		}, inputFlags("input: `JSON`, @file, or - for stdin"), startFlags),
 		exclusive: [][]string{{"cron", "every"}}, needed: [][]string{{"cron", "every"}, {"kind"}},
@@ -65,14 +51,28 @@ whatever the schedule had before. Putting the same schedule again changes nothin
 			if err := q.input(); err != nil {
 				return err
 			}
-			var set client.ScheduleSet
-			if err := q.do(ctx, &set); err != nil {
-				return err
+			return setSchedule(ctx, q, "put")
+		},
+	},
+	{
+		use: "edit NAME", short: "Change when a schedule runs, and keep what it submits",
+		long: `edit gives a schedule other times. What it submits stays as it is: kind, lane, gates and so on, and its
+input unless one is given. A pause and the counts stay, too. The command says all times: a flag that is
+left out gets its default, whatever the schedule had before. A schedule of a flow is changed where it is
+declared. The owner of a schedule puts back what is changed here when it declares it again.`,
+		example: `  flowfabric schedules edit nightly --cron '30 4 * * *' --zone Europe/Berlin --reason 'after the backup'
+  flowfabric schedules edit poll --every 5m --overlap skip`,
+		route: "POST /v1/schedules/{NAME}:edit",
+		flags: slices.Concat(timesFlags,
+			inputFlags("another input: `JSON`, @file, or - for stdin (default: the one that it has)")),
+		exclusive: [][]string{{"cron", "every"}}, needed: [][]string{{"cron", "every"}},
+		run: func(ctx context.Context, q *request) error {
+			if q.cmd.Flags().Changed("input") {
+				if err := q.input(); err != nil {
+					return err
+				}
 			}
-			return q.app.show(set, func(p *page) {
-				p.say("schedule %s, revision %d (%s); next %s", q.args[0], set.Revision,
-					outcome("put", set.Already, nil), cmp.Or(instant(set.Next), "never, it is over"))
-			})
+			return setSchedule(ctx, q, "edited")
 		},
 	},
 	{
@@ -116,6 +116,33 @@ repeated. A flow is another one once its schedule was changed.`,
 		example: "  flowfabric schedules remove nightly",
 		route:   "DELETE /v1/schedules/{NAME}", done: "removed",
 	},
+}
+
+// timesFlags say when a schedule runs.
+var timesFlags = []member{
+	text("cron", "cron", "cron `expression` of five fields, or six with seconds first; @hourly, @daily …"),
+	text("zone", "zone", "time `zone` of --cron (default UTC)"),
+	millis("every_ms", "every", "fixed rate, 1s to ten years"),
+	timed("anchor", "anchor", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)"),
+	timed("until", "until", "a `time` (RFC 3339) after which no instant fires (default without end)"),
+	whole("max_runs", "max-runs",
+		"end it after so many executions, counted since its creation (default without end)"),
+	millis("jitter_ms", "jitter",
+		"start each execution up to so much later, 0..24h, at most halfway to the next instant"),
+	text("catch_up", "catch-up", "policy for missed instants: last (default), skip or all"),
+	text("overlap", "overlap", "policy while the previous execution has not ended: allow (default) or skip"),
+}
+
+// setSchedule changes a schedule and tells its revision and when it is due.
+func setSchedule(ctx context.Context, q *request, done string) error {
+	var set client.ScheduleSet
+	if err := q.do(ctx, &set); err != nil {
+		return err
+	}
+	return q.app.show(set, func(p *page) {
+		p.say("schedule %s, revision %d (%s); next %s", q.args[0], set.Revision, outcome(done, set.Already, nil),
+			cmp.Or(instant(set.Next), "never, it is over"))
+	})
 }
 
 // state is a word for people.

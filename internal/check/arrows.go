@@ -19,7 +19,8 @@ type Package struct {
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/ids", "internal/trail",
 		"internal/prose", "internal/roundtrip", "internal/slowbody", "internal/words", "internal/integer",
-		"internal/misfit", "internal/causes", "internal/sealed", "internal/spread", "internal/signature"},
+		"internal/misfit", "internal/causes", "internal/sealed", "internal/spread", "internal/signature",
+		"internal/markdown"},
 	{"."},
 	{"internal/codes", "internal/denied", "internal/contract", "internal/wire", "internal/apiv1", "internal/mint"},
 	{"internal/narrow", "internal/failed", "internal/rollout"},
