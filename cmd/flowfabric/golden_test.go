@@ -229,6 +229,9 @@ func init() {
 		"schedules show trial --next 1", "schedules show trial --next 0 --json",
 		"schedules put trial --kind report --every 8760h --until 2020-01-01T00:00:00Z", "schedules list",
 		"schedules backfill trial --from 2020-01-01T00:00:00Z --to 2019-01-01T00:00:00Z", "schedules backfill trial",
+		"schedules edit trial --cron '30 4 * * *' --zone Europe/Berlin --overlap skip --by anna",
+		"schedules show trial --next 0 --json", "schedules edit trial", "schedules edit nobody --every 1h",
+		"schedules edit trial --every 1ms", "schedules edit trial --every 1h --input '{'",
 		"schedules run nobody", "schedules put x --kind report --every 1h --until tomorrow",
 		"schedules put x --kind report --every 1h --jitter 25h")
 	sessions["types"] = append(lines("schema", "schema --json", "schema --kind echo", "types --lang ts",
