@@ -27,9 +27,11 @@ func TestNothingIsCut(t *testing.T) {
 	const long = "all-customers-of-the-northern-region-that-are-on-the-free-plan"
 	reason := strings.Repeat("the provider of the feeds had an outage that nobody saw before the morning ", 3)
 	for path, body := range map[string]map[string]any{
-		"schedules/" + long: {"kind": "nightly-report", "cron": "0,15,30,45 8-18 * * 1-5", "zone": "America/Argentina/Buenos_Aires",
-			"until": "2100-12-31T17:00:00Z", "max_runs": 100000, "jitter_ms": 1500, "overlap": "skip", "catch_up": "all",
+		"schedules/" + long: {"kind": "nightly-report", "cron": "0,15,30,45 8-18 * * 1-5",
+			"zone": "America/Argentina/Buenos_Aires", "until": "2100-12-31T17:00:00Z", "max_runs": 100000,
+			"jitter_ms": 1500, "overlap": "skip", "catch_up": "all",
 			"input": "x", "reason": reason},
+		"gates/one-at-a-time": {"concurrency": 1},
 		"gates/" + long: {"scope": reason[:100], "on_hard": "block", "reset_ms": 3600000, "limits": map[string]any{
 			"input_tokens_of_the_large_model": map[string]any{"hard": 123456789, "soft": 100000000}}}} {
 		if code, got := d.ask("operator", "PUT", path, body); code >= 300 {
@@ -41,6 +43,10 @@ func TestNothingIsCut(t *testing.T) {
 	must.No(t, err)
 	_, err = client.Submit(t.Context(), d.client, scene.Resize, "x", flowfabric.Gates(long))
 	must.No(t, err)
+	for range 2 {
+		_, err = client.Submit(t.Context(), d.client, scene.Slow, 100000, flowfabric.Gates("one-at-a-time"))
+		must.No(t, err)
+	}
 	inbox(t, d, asking{strings.Repeat("Deploy it in all regions? ", 7), marked, long, 30},
 		asking{"https://host.example/" + strings.Repeat("a-path-without-spaces/", 7), "Is it good?", "", 90000})
 	b := openBrowser(t)
@@ -60,6 +66,17 @@ func TestNothingIsCut(t *testing.T) {
 			}
 		}
 	}
+	b.visit("gates")
+	b.wait(`(rows => rows.some(r => r.includes(` + literal(long) + `) && r.includes("used of 123456789")))(` +
+		`[...document.querySelectorAll("[aria-labelledby=closed] tbody tr")].map(r => r.innerText))`)
+	b.press("Who waits for one-at-a-time")
+	b.says("Who has its slots")
+	b.want(`document.querySelectorAll("dialog[open] li a").length`, "1")
+	b.press("Close")
+	b.visit("workers")
+	b.wait(`document.querySelector("#versions")`)
+	b.wait(`[...document.querySelectorAll("[aria-labelledby=versions] a")].some(a =>
+		a.hash === "#/executions?version=2.7&state=suspended" && a.innerText === "3")`) // the releases
 	b.visit("health")
 	b.wait(`document.querySelector(".k-ok")`)
 	b.want(`["ok", "warn", "skip"].map(s => document.querySelector(".k-" + s)).filter(e => e)
