@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/submission"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -203,8 +204,8 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 		if err != nil {
 			return nil, err
 		}
-		common.digest = true // by which another input is told from the same one
-		if err := fill(&common.Submission, common, def, in, 0); err != nil {
+		common.Digest = true // by which another input is told from the same one
+		if err := submission.Fill(&common.Submission, common, def, in, 0); err != nil {
 			return nil, err
 		}
 		x := common.Item

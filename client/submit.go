@@ -1,21 +1,16 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/kindschema"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/submission"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
@@ -33,19 +28,19 @@ import (
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In,
 	opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
-	if err == nil && common.keyFor != nil {
+	if err == nil && common.KeyFor != nil {
 		err = fmt.Errorf("%w: Keys is for SubmitMany, use flowfabric.Key", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
-		return nil, submitError(def, err)
+		return nil, submission.Error(def, err)
 	}
 	if err := c.link.Gates.Require(ctx, common.Item.Gates()); err != nil {
-		return nil, submitError(def, err)
+		return nil, submission.Error(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
 	sub := &common.Submission
-	if err := fill(sub, common, def, in, 0); err != nil {
-		err = submitError(def, err)
+	if err := submission.Fill(sub, common, def, in, 0); err != nil {
+		err = submission.Error(def, err)
 		span.Ended(err)
 		return nil, err
 	}
@@ -66,7 +61,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 }
 
 // traced begins the span of a submission and lets its context travel with what is submitted.
-func (c *Client) traced(ctx context.Context, common *submission, count int) (context.Context, *tracing.Span) {
+func (c *Client) traced(ctx context.Context, common *submission.Common, count int) (context.Context, *tracing.Span) {
 	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.Item.Namespace, Lane: common.Item.Lane,
 		Kind: common.Item.Kind, Count: count})
 	if span != nil {
@@ -91,10 +86,10 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 		err = fmt.Errorf("%w: every input would have the same key, use client.Keys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
-		return nil, submitError(def, err)
+		return nil, submission.Error(def, err)
 	}
 	if err := c.link.Gates.Require(ctx, common.Item.Gates()); err != nil {
-		return nil, submitError(def, err)
+		return nil, submission.Error(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))
 	handles, err := submitAll(ctx, c, def, common, inputs)
@@ -103,14 +98,14 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 }
 
 // submitAll creates one execution per input with what they have in common.
-func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission,
+func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission.Common,
 	inputs []In) ([]*Execution[Out], error) {
 	items := make([]*coalesce.Entry, len(inputs))
 	var failed []error
 	for i, in := range inputs {
 		sub := &coalesce.Submission{Item: common.Item}
-		if err := fill(sub, common, def, in, i); err != nil {
-			failed = append(failed, &ItemError{Index: i, Err: submitError(def, err)})
+		if err := submission.Fill(sub, common, def, in, i); err != nil {
+			failed = append(failed, &ItemError{Index: i, Err: submission.Error(def, err)})
 			continue
 		}
 		items[i] = &coalesce.Entry{Sub: sub}
@@ -133,60 +128,11 @@ func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definit
 }
 
 // prepare makes what all inputs of one call have in common, and checks definition and options.
-func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []SubmitOption) (*submission, error) {
+func prepare[In, Out any](c *Client, def *handler.Definition[In, Out],
+	opts []SubmitOption) (*submission.Common, error) {
 	if c.closed.Load() {
 		return nil, ErrClosed
 	}
-	if err := def.Err(); err != nil {
-		return nil, err
-	}
-	s := &submission{box: c.box, Submission: coalesce.Submission{Item: engine.NewExecution{Start: def.Info()}}}
-	s.Item.Namespace, s.Item.Creator = c.cfg.Namespace, c.cfg.Creator
-	if def.Codec() == handler.JSON {
-		s.Item.Type = kindschema.Input(reflect.TypeFor[In]())
-	}
-	if err := s.take(opts); err != nil {
-		return nil, err
-	}
-	if err := s.validate(time.Now()); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// fill completes the submission of one input, which has what all have in common; nothing has been sent when it fails.
-func fill[In, Out any](sub *coalesce.Submission, common *submission, def *handler.Definition[In, Out], in In,
-	index int) (err error) {
-	item := &sub.Item
-	if common.keyFor != nil {
-		if err = keyed(item, common.keyFor(index)); err == nil && item.Key.Debounce > 0 {
-			err = valid.Start(&item.Start, time.Now()) // with the delay that the key brings
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if key := item.Key; common.digest || key != nil && !key.WhileActive && key.Debounce == 0 {
-		item.Payload, item.Digest, err = def.Encode(in)
-	} else { // there is nothing to compare with
-		item.Payload, err = def.Payload(in)
-	}
-	if err != nil {
-		return err
-	}
-	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
-		item.Payload = bytes.Clone(item.Payload)
-	}
-	if item.Payload, err = common.box.Seal(item.Payload); err != nil {
-		return err
-	}
-	sub.Measure()
-	return nil
-}
-
-func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {
-	if def == nil {
-		return fmt.Errorf("submit: %w", err)
-	}
-	return fmt.Errorf("submit %s: %w", def.Kind(), err)
+	from := submission.From{Namespace: c.cfg.Namespace, Creator: c.cfg.Creator, Box: c.box}
+	return submission.Prepare(from, def, opts)
 }
