@@ -38,9 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	for _, dir := range templates.dirs {
-		_ = os.RemoveAll(filepath.Dir(dir))
-	}
+	_ = os.RemoveAll(template.dir)
 	os.Exit(code)
 }
 

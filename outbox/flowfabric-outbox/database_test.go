@@ -60,7 +60,8 @@ func startPostgres(t *testing.T) *database {
 	const install = "apt-get install postgresql (on Debian or Ubuntu), brew install postgresql (on macOS)"
 	initdb := program(t, "initdb", "/usr/lib/postgresql/*/bin", install)
 	d := newDatabase(t, outbox.PostgreSQL, "postgres")
-	data := d.filled("postgres", func(data string) {
+	data := filepath.Join(d.dir, "data")
+	d.initialized(data, func() {
 		d.run(initdb, "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
 	})
 	d.url = "postgres://postgres@/postgres?sslmode=disable&host=" + url.QueryEscape(d.dir)
@@ -74,20 +75,20 @@ func startPostgres(t *testing.T) *database {
 func startMariaDB(t *testing.T) *database {
 	const install = "apt-get install mariadb-server-core (on Debian or Ubuntu), brew install mariadb (on macOS)"
 	server := program(t, "mariadbd", "/usr/sbin", install)
-	initialize := program(t, "mariadb-install-db", "/usr/bin", install)
 	d := newDatabase(t, outbox.MySQL, "mysql")
-	data := d.filled("mariadb", func(data string) {
-		d.run(initialize, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal",
-			"--skip-test-db", "--innodb-log-file-size=8M")
-	})
-	socket := filepath.Join(d.dir, "s.sock")
+	data, socket := filepath.Join(d.dir, "data"), filepath.Join(d.dir, "s.sock")
+	d.run("mkdir", data)
+	// Without tables of privileges there is nothing to install first.
 	d.command = []string{server, "--no-defaults", "--datadir=" + data, "--socket=" + socket, "--skip-networking",
-		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=2",
-		"--max-allowed-packet=64M", "--pid-file=" + filepath.Join(d.dir, "pid")}
+		"--skip-grant-tables", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M",
+		"--innodb-flush-log-at-trx-commit=2", "--max-allowed-packet=64M"}
 	d.url = "mysql://root@/?socket=" + url.QueryEscape(socket)
 	d.start()
 	_, err := d.open().Exec("CREATE DATABASE shop")
 	must.No(t, err)
+	must.No(t, d.process.Signal(syscall.SIGTERM)) // it survives no kill before its files were written once
+	d.owner.Wait()
+	d.start()
 	d.url = "mysql://root@/shop?socket=" + url.QueryEscape(socket)
 	return d
 }
@@ -114,34 +115,27 @@ func program(t *testing.T, name, folders, install string) string {
 	return ""
 }
 
-// templates are folders of data that servers were made with once; every server gets a copy.
-var templates struct {
+// template is a folder of data that PostgreSQL was initialized in once; every server gets a copy.
+var template struct {
 	sync.Mutex
-	dirs map[string]string
+	dir string
 }
 
-// filled is the folder of data of a new server.
-func (d *database) filled(name string, initialize func(data string)) string {
+// initialized makes the folder of data of a new server.
+func (d *database) initialized(data string, initialize func()) {
 	d.t.Helper()
-	templates.Lock()
-	defer templates.Unlock()
-	data := filepath.Join(d.dir, "data")
-	if template := templates.dirs[name]; template != "" {
-		d.run("cp", "-a", template, data)
-		return data
+	template.Lock()
+	defer template.Unlock()
+	if template.dir != "" {
+		d.run("cp", "-a", filepath.Join(template.dir, "data"), data)
+		return
 	}
-	initialize(data)
-	template, err := os.MkdirTemp("", "ff")
+	initialize()
+	dir, err := os.MkdirTemp("", "ff")
 	must.No(d.t, err)
-	if d.as.Credential != nil {
-		must.No(d.t, os.Chown(template, int(d.as.Credential.Uid), int(d.as.Credential.Gid)))
-	}
-	d.run("cp", "-a", data, filepath.Join(template, name))
-	if templates.dirs == nil {
-		templates.dirs = map[string]string{}
-	}
-	templates.dirs[name] = filepath.Join(template, name)
-	return data
+	d.own(dir)
+	d.run("cp", "-a", data, filepath.Join(dir, "data"))
+	template.dir = dir
 }
 
 // newDatabase makes the folder of a server. Servers refuse to work for root, so that then it belongs to an account.
@@ -164,9 +158,17 @@ func newDatabase(t *testing.T, dialect outbox.Dialect, account string) *database
 	must.No(t, err)
 	gid, err := strconv.Atoi(u.Gid)
 	must.No(t, err)
-	must.No(t, os.Chown(dir, uid, gid))
 	d.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	d.own(dir)
 	return d
+}
+
+// own gives a folder to the account of the server.
+func (d *database) own(dir string) {
+	d.t.Helper()
+	if c := d.as.Credential; c != nil {
+		must.No(d.t, os.Chown(dir, int(c.Uid), int(c.Gid)))
+	}
 }
 
 func (d *database) run(program string, args ...string) {
