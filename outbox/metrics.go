@@ -19,11 +19,11 @@ func newMetrics(table string) *metrics {
 	}
 	return &metrics{
 		table: table,
-		age: gauge("flowfabric_outbox_oldest_age_seconds",
+		age: gauge("flowfabric_sql_outbox_oldest_age_seconds",
 			"Age of the oldest row of the outbox that is not dead, 0 without one, read every five seconds."),
-		dead: gauge("flowfabric_outbox_dead_rows",
+		dead: gauge("flowfabric_sql_outbox_dead_rows",
 			"Rows of the outbox that will not be relayed unless somebody mends them, read every five seconds."),
-		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "flowfabric_outbox_rows_total",
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "flowfabric_sql_outbox_rows_total",
 			Help: "Rows that this relay has worked on, by result: relayed, dead, put_off."},
 			[]string{"table", "result"}),
 	}

@@ -250,7 +250,7 @@ func TestARowThatCannotWorkHoldsBackItsKeyAlone(t *testing.T) {
 		e.box = box
 		stop = e.relay()
 		testwait.Until(t, "the metric shows it", func() bool {
-			return e.metric("flowfabric_outbox_dead_rows") == 1 && e.metric("flowfabric_outbox_oldest_age_seconds") > 0
+			return e.metric("flowfabric_sql_outbox_dead_rows") == 1 && e.metric("flowfabric_sql_outbox_oldest_age_seconds") > 0
 		})
 		stop()
 		// It is mended.
@@ -305,7 +305,7 @@ func TestAStoreThatIsAwayLeavesRowsAsTheyAre(t *testing.T) {
 		if all := existing(t, e.c); len(all) != 11 {
 			t.Errorf("%d executions, want 11", len(all))
 		}
-		if got := e.metric("flowfabric_outbox_rows_total"); got < 11 {
+		if got := e.metric("flowfabric_sql_outbox_rows_total"); got < 11 {
 			t.Errorf("%v rows are counted", got)
 		}
 	})
