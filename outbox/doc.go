@@ -5,7 +5,7 @@
 //	BEGIN
 //	… own statements …
 //	outbox.Submit ── INSERT ──▶  row (not visible)
-//	COMMIT ───────────────────▶  row ── SELECT ──▶  a batch ── create, with the rows' ids ──▶  executions
+//	COMMIT ───────────────────▶  row ── SELECT ──▶  a batch ── create, by their ids ──▶  executions
 //	                             row ◀── DELETE ──  done
 //	ROLLBACK: there is no row, and there will be no execution
 //

@@ -194,7 +194,8 @@ func TestCallsOfABatch(t *testing.T) {
 	}
 	check([]*row{make(1, "a", 1, 0), make(2, "a", 1, 0), make(3, "", 1, 0), make(4, "", 1, 0), make(5, "b", 1, 0)}, nil,
 		[]int64{1, 3, 4, 5}, []int64{2})
-	check([]*row{make(1, "a", 1, 0), make(2, "b", 1, 0), make(3, "a", 1, 0)}, map[string]bool{"a": true}, []int64{2}, nil)
+	check([]*row{make(1, "a", 1, 0), make(2, "b", 1, 0), make(3, "a", 1, 0)}, map[string]bool{"a": true},
+		[]int64{2}, nil)
 	check([]*row{make(1, "", maxCall+1, 0), make(2, "", 1, 0)}, nil, []int64{1}, []int64{2})
 	check([]*row{make(1, "", maxCall, 0), make(2, "a", 1, 0), make(3, "", 1, 0)}, nil, []int64{1}, []int64{2, 3})
 	check([]*row{make(1, "", 1, 1999), make(2, "", 1, 1), make(3, "", 1, 1)}, nil, []int64{1, 2}, []int64{3})

@@ -44,9 +44,13 @@ func TestMain(m *testing.M) {
 
 // ledger is what the application knows: what it has committed, in the order of the commits of a key.
 var ledger = map[outbox.Dialect]string{
-	outbox.PostgreSQL: `CREATE TABLE ledger (id BIGSERIAL PRIMARY KEY, execution VARCHAR(48), k VARCHAR(9))`,
-	outbox.MySQL:      `CREATE TABLE ledger (id BIGINT AUTO_INCREMENT PRIMARY KEY, execution VARCHAR(48), k VARCHAR(9))`,
-	outbox.SQLite:     `CREATE TABLE ledger (id INTEGER PRIMARY KEY AUTOINCREMENT, execution VARCHAR(48), k VARCHAR(9))`,
+	outbox.PostgreSQL: ledgerWith("BIGSERIAL PRIMARY KEY"),
+	outbox.MySQL:      ledgerWith("BIGINT AUTO_INCREMENT PRIMARY KEY"),
+	outbox.SQLite:     ledgerWith("INTEGER PRIMARY KEY AUTOINCREMENT"),
+}
+
+func ledgerWith(id string) string {
+	return "CREATE TABLE ledger (id " + id + ", execution VARCHAR(48), k VARCHAR(9))"
 }
 
 // entry is one transaction of the application.

@@ -1,10 +1,10 @@
-// Command flowfabric-outbox relays an outbox without a worker: for deployments whose workers are not in Go, or do not reach the
-// database. It has the drivers that the library itself does not link.
+// Command flowfabric-outbox relays an outbox without a worker: for deployments whose workers are not in Go, or do not
+// reach the database. It has the drivers that the library itself does not link.
 //
 //	FLOWFABRIC_URL=redis://store:6379 flowfabric-outbox -database postgres://app@db/shop [-table NAME] [-migrate]
 //
-// -database is a URL: postgres://…, mysql://user:password@host:3306/name, or sqlite:///var/lib/app.db. Take it from the
-// environment variable FLOWFABRIC_OUTBOX_DATABASE if it has a password. -listen serves /metrics.
+// -database is a URL: postgres://…, mysql://user:password@host:3306/name, or sqlite:///var/lib/app.db. Take it from
+// the environment variable FLOWFABRIC_OUTBOX_DATABASE if it has a password. -listen serves /metrics.
 package main
 
 import (
