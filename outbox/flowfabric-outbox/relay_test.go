@@ -170,8 +170,8 @@ func TestACommittedRowIsOneExecution(t *testing.T) {
 		x, err := e.c.Execution(late).Get(t.Context())
 		delay, deadline := time.Until(x.DelayUntil), time.Until(x.DeadlineAt)
 		if err != nil || delay > 30*time.Minute || (deadline-delay-time.Hour).Abs() > time.Second ||
-			x.Priority != 9 || x.Lane != "slow" || x.Creator != "anna" || x.Tags["app.team"] != "größer" || x.Policy.Retry.MaxRetries != 7 ||
-			x.Policy.Retention.Completed != time.Hour {
+			x.Priority != 9 || x.Lane != "slow" || x.Creator != "anna" || x.Tags["app.team"] != "größer" ||
+			x.Policy.Retry.MaxRetries != 7 || x.Policy.Retention.Completed != time.Hour {
 			t.Errorf("with options: %+v, %v; it is delayed by %s, and its deadline is in %s", x, err, delay, deadline)
 		}
 	})
