@@ -27,6 +27,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"steady":  loadForHours,
 
 	"embedded":  measureEmbedded,
+	"outbox":    measureOutbox,
 	"primaries": measurePrimaries,
 }
 

@@ -45,6 +45,7 @@ func TestArgumentsOfCommands(t *testing.T) {
 		"guard -rounds 0":           "-rounds is 0",
 		"report -unknown some.json": "-unknown",
 		"scale -primaries 0":        "0 primaries",
+		"outbox -c 501":             "at most 500",
 		"against -rounds 0":         "-rounds 0",
 		"against -revision none":    "none",
 		"scale sometimes":           `unknown argument "sometimes"`,

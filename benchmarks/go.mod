@@ -2,10 +2,14 @@ module github.com/flowfabric/flowfabric-go/benchmarks
 
 go 1.26.0
 
-replace github.com/flowfabric/flowfabric-go => ../
+replace (
+	github.com/flowfabric/flowfabric-go => ../
+	github.com/flowfabric/flowfabric-go/outbox/pgxoutbox => ../outbox/pgxoutbox
+)
 
 require (
 	github.com/flowfabric/flowfabric-go v0.0.0
+	github.com/flowfabric/flowfabric-go/outbox/pgxoutbox v0.0.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/rueidis v1.0.79
