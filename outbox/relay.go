@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 const (
@@ -202,7 +203,7 @@ func (r *relay) note(ctx context.Context, rows []*row) error {
 // final tells errors that no later try mends.
 func final(err error) bool {
 	for _, kind := range []error{flowfabric.ErrInvalidInput, flowfabric.ErrPayloadTooLarge, flowfabric.ErrConflict,
-		flowfabric.ErrNotFound} {
+		denied.NoGate} {
 		if errors.Is(err, kind) {
 			return true
 		}
