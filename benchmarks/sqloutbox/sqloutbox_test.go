@@ -12,7 +12,8 @@ import (
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	err := sqloutbox.Run(t.Context(), sqloutbox.Options{Server: "redis-server", Rounds: 1, Jobs: 40, Concurrency: 3}, &out)
+	o := sqloutbox.Options{Server: "redis-server", Rounds: 1, Jobs: 40, Concurrency: 3}
+	err := sqloutbox.Run(t.Context(), o, &out)
 	if errors.Is(err, driver.ErrNotInstalled) {
 		t.Skip("NOT TESTED: ", err)
 	}
