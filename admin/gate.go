@@ -151,6 +151,9 @@ func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope 
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
+	if link.Rehearsed(ctx) != nil {
+		return nil
+	}
 	ctx = act.In(ctx, scope.Namespace, verb, "scope", scopeWords(scope), gateWords(gates)...)
 	answers := a.store.ChangeAttached(ctx, scope, how, gates)
 	return foldAnswers(verb, answers)

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -107,7 +108,7 @@ func (a *Admin) setIndex(ctx context.Context, change IndexChange) (Index, error)
 		}
 	}
 	now, err := a.Index(ctx)
-	if err != nil {
+	if err != nil || link.Rehearsed(ctx) != nil {
 		return now, err
 	}
 	all, tags := now.All, change.Tags

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -225,6 +226,9 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), errors.Join(err, change.validate(namespace, lane))); err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if link.Rehearsed(ctx) != nil {
+		return nil
 	}
 	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {

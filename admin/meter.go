@@ -61,6 +61,9 @@ func (a *Admin) PutGate(ctx context.Context, g admission.Gate, opts ...flowfabri
 	if err := a.above(ctx, g); err != nil {
 		return about("put", "gate", g.Name, err)
 	}
+	if link.Rehearsed(ctx) != nil {
+		return nil
+	}
 	return synced(expected, func() (uint64, error) {
 		r, err := a.GetGate(ctx, g.Name)
 		return r.Revision, err
@@ -99,6 +102,12 @@ func (a *Admin) above(ctx context.Context, g admission.Gate) error {
 		case n > limits.MaxGateDepth:
 			return fmt.Errorf("%w: parent %q: more than %d gates would be above it", denied.GateSpec, g.Parent,
 				limits.MaxGateDepth)
+		}
+		if r := link.Rehearsed(ctx); r != nil {
+			if above, planned := r.Gates[name]; planned {
+				name = above
+				continue
+			}
 		}
 		r, err := a.store.ReadGate(ctx, name, 0, 0, 0)
 		if err != nil {

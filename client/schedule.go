@@ -1,6 +1,8 @@
 package client
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -72,6 +74,10 @@ func (schedulingFunc) ScheduleFlowOption() {}
 func (s *scheduling) take(o any) bool {
 	if n, ok := link.Expected(o); ok {
 		s.expected = &n
+		return true
+	}
+	if owner, ok := o.(link.Owner); ok {
+		s.definition.Owner, s.owned = string(owner), true
 		return true
 	}
 	own, ok := o.(schedulingFunc)
@@ -333,9 +339,16 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 		q.Name, q.Definition, q.Input, q.Expected = name, text, s.input, s.expected
 		q.Parts, q.Submits = d.Item.Nodes > 0, s.submits
 		if s.owned {
-			if q.Expected, err = mine(name, d.Owner, page); err != nil {
+			revision, err := mine(name, d.Owner, page)
+			if err != nil {
 				return fail(err)
 			}
+			q.Expected = cmp.Or(s.expected, revision)
+		}
+		if r := link.Rehearsed(ctx); r != nil {
+			r.Schedule = d
+			same := len(page.Schedules) > 0 && bytes.Equal(page.Schedules[0].Definition, text)
+			return ScheduleSet{Name: name, Already: same, Next: q.Next.UTC()}, nil
 		}
 		set, err := c.store.PutSchedule(act.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind,
 			d.Spec.String()), q)

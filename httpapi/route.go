@@ -41,7 +41,7 @@ const (
 // globals are where the paths of what belongs to no namespace begin.
 var globals = []string{"/v1/gates", "/v1/gated", "/v1/limits", "/v1/doctor", "/v1/partitions",
 	"/v1/token-keys",
-	"/v1/schedule-owners", "/v1/workers/{session}:mark-dead"}
+	"/v1/schedule-owners", "/v1/settings:plan", "/v1/workers/{session}:mark-dead"}
 
 // global tells whether a token that is bound to namespaces is refused.
 func (r *route) global() bool {

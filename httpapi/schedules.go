@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -31,7 +32,8 @@ type scheduleBody struct {
 
 type schedulePut struct {
 	scheduleBody
-	IfNew bool `json:"if_new,omitempty" jsonschema:"refuse to change a schedule that exists"`
+	Owner string `json:"owned_by,omitempty" jsonschema:"the owner that declares it: a schedule of another owner is not changed; absent: it belongs to nobody"`
+	IfNew bool   `json:"if_new,omitempty" jsonschema:"refuse to change a schedule that exists"`
 	why
 }
 
@@ -45,16 +47,29 @@ func (c *call) putSchedule(b *schedulePut) (set client.ScheduleSet, err error) {
 		if b.IfNew {
 			own = []client.SchedulingOption{flowfabric.IfNew()}
 		}
+		revisions := len(own)
+		if b.Owner != "" {
+			own = append(own, link.Owner(b.Owner))
+		}
 		d, err := c.declaration(name, b.scheduleBody, "", own...)
 		if err != nil {
 			return set, err
 		}
 		set, err = d.Put(c.ctx(), c.h.client, c.act(b.why)...)
-		if len(own) > 0 && !b.IfNew && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
+		if revisions > 0 && !b.IfNew && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
 			continue // somebody else has made or changed it meanwhile
 		}
-		return set, err
+		return set, ownedElsewhere(err, "key")
 	}
+}
+
+// ownedElsewhere tells that a schedule belongs to another owner.
+func ownedElsewhere(err error, field string) error {
+	if _, taken := errors.AsType[*client.ScheduleOwnerError](err); taken {
+		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: field,
+			Detail: inMembers(err.Error())}
+	}
+	return err
 }
 
 // ownSchedule sees to it that a principal of some namespaces changes no schedule of another one: what it puts
@@ -158,11 +173,7 @@ func (c *call) syncSchedules(b *ownedBody) (done client.ScheduleSync, err error)
 		all = append(all, d)
 	}
 	done, err = c.h.client.SyncSchedules(c.ctx(), c.r.PathValue("key"), all...)
-	if _, taken := errors.AsType[*client.ScheduleOwnerError](err); taken {
-		err = &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules",
-			Detail: inMembers(err.Error())}
-	}
-	return done, err
+	return done, ownedElsewhere(err, "/schedules")
 }
 
 type scheduleList admin.Page[admin.ScheduleInfo]

@@ -38,8 +38,11 @@ func (a *app) colour() bool {
 	return !a.plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && a.terminal()
 }
 
-func (a *app) terminal() bool {
-	f, ok := a.out.(*os.File)
+func (a *app) terminal() bool { return isTerminal(a.out) }
+
+// isTerminal tells whether a person is at the other end.
+func isTerminal(end any) bool {
+	f, ok := end.(*os.File)
 	if !ok {
 		return false
 	}

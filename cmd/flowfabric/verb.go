@@ -99,7 +99,11 @@ func (v verb) command(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if q.door, err = a.door(ctx, v.first); err != nil {
+		first := v.first
+		if dry := cmd.Flags().Lookup("dry-run"); dry != nil && dry.Changed {
+			first = mustExist // which would be a change
+		}
+		if q.door, err = a.door(ctx, first); err != nil {
 			return err
 		}
 		defer q.door.close()

@@ -63,7 +63,7 @@ func (g *Gates) Forget(gate flowfabric.Gate) {
 // calls are.
 func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	var unsure []flowfabric.Gate
-	for _, gate := range all {
+	for _, gate := range Rehearsed(ctx).lacking(all) {
 		if _, _, limit := gate.Limit(); limit {
 			continue // there is nothing to find: its name says it all
 		}

@@ -2406,6 +2406,8 @@ export interface SchedulePut {
    * themselves
    */
   nodes?: NodeBody[]
+  /** the owner that declares it: a schedule of another owner is not changed; absent: it belongs to nobody */
+  owned_by?: string
   /** refuse to change a schedule that exists */
   if_new?: boolean
   /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
@@ -3242,6 +3244,82 @@ export interface ChangePage {
   next_cursor?: string
   /** which partitions did not answer, so that what they have is not in the list */
   missing?: string
+}
+
+export interface AttachedSetting {
+  /** {} is everything */
+  scope: Scope
+  /** at least these */
+  gates: string[]
+}
+
+export interface LaneSetting {
+  name: string
+  namespace?: string
+  /** active, paused, draining or disabled */
+  state?: LaneState
+  /** by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default */
+  retention_s?: Record<string, number>
+  /** how much waiting outweighs a step of priority, up to a day; 0: none does */
+  ageing_ms?: number
+  /** weight of the namespace in the lane, 1..1000; 0 is the default, 1 */
+  weight?: number
+}
+
+export interface IndexChange {
+  /** lists of all states in the order of creation; absent: as it is */
+  all?: boolean
+  /** tag keys that can be asked for, at most 8; absent: as they are */
+  tags?: string[]
+}
+
+/** What planSettings takes. */
+export interface SettingsBody {
+  /** who declares the schedules; required with schedules */
+  owner?: string
+  /** also remove schedules of the owner that are not named */
+  prune?: boolean
+  /** budgets, quotas and governors of services, by name */
+  gates?: Record<string, Gate>
+  /** scopes, with gates for what is created there */
+  attached?: AttachedSetting[]
+  lanes?: LaneSetting[]
+  /** by what executions can be found */
+  index?: IndexChange
+  /** by name */
+  schedules?: Record<string, ScheduleBody>
+}
+
+export interface SettingField {
+  name: string
+  /** absent: it is not set */
+  was?: unknown
+  /** absent: it will not be set */
+  is?: unknown
+}
+
+export interface SettingChange {
+  /** gate, scope, lane, store or schedule, as in the audit trail */
+  on: string
+  name?: string
+  /** of a lane */
+  namespace?: string
+  /** create, change or remove */
+  action: string
+  /** where the file has it; of what is removed: the owner */
+  field: string
+  /** of the gate that is changed */
+  revision?: number
+  /** members that differ */
+  fields?: SettingField[]
+}
+
+/** What planSettings answers. */
+export interface SettingsPlan {
+  /** in the order in which they are to be made */
+  changes: SettingChange[]
+  /** settings that are as the file says */
+  same: number
 }
 
 export interface IndexedTag {

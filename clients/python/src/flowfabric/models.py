@@ -2498,6 +2498,8 @@ class SchedulePutOptions(TypedDict):
     """each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities
     themselves
     """
+    owned_by: NotRequired[str]
+    """the owner that declares it: a schedule of another owner is not changed; absent: it belongs to nobody"""
     if_new: NotRequired[bool]
     """refuse to change a schedule that exists"""
     reason: NotRequired[str]
@@ -3373,6 +3375,88 @@ class ChangePage(TypedDict):
     """absent after the last page"""
     missing: NotRequired[str]
     """which partitions did not answer, so that what they have is not in the list"""
+
+
+class AttachedSetting(TypedDict):
+    scope: Scope
+    """{} is everything"""
+    gates: list[str]
+    """at least these"""
+
+
+class LaneSetting(TypedDict):
+    name: str
+    namespace: NotRequired[str]
+    state: NotRequired[LaneState]
+    """active, paused, draining or disabled"""
+    retention_s: NotRequired[dict[str, int]]
+    """by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"""
+    ageing_ms: NotRequired[int]
+    """how much waiting outweighs a step of priority, up to a day; 0: none does"""
+    weight: NotRequired[int]
+    """weight of the namespace in the lane, 1..1000; 0 is the default, 1"""
+
+
+class IndexChange(TypedDict):
+    all: NotRequired[bool]
+    """lists of all states in the order of creation; absent: as it is"""
+    tags: NotRequired[list[str]]
+    """tag keys that can be asked for, at most 8; absent: as they are"""
+
+
+class SettingsBody(TypedDict):
+    """What planSettings takes."""
+
+    owner: NotRequired[str]
+    """who declares the schedules; required with schedules"""
+    prune: NotRequired[bool]
+    """also remove schedules of the owner that are not named"""
+    gates: NotRequired[dict[str, Gate]]
+    """budgets, quotas and governors of services, by name"""
+    attached: NotRequired[list[AttachedSetting]]
+    """scopes, with gates for what is created there"""
+    lanes: NotRequired[list[LaneSetting]]
+    index: NotRequired[IndexChange]
+    """by what executions can be found"""
+    schedules: NotRequired[dict[str, ScheduleBody]]
+    """by name"""
+
+
+SettingField = TypedDict(
+    "SettingField",
+    {
+        "name": str,
+        # absent: it is not set
+        "was": NotRequired[Any],
+        # absent: it will not be set
+        "is": NotRequired[Any],
+    },
+)
+
+
+class SettingChange(TypedDict):
+    on: str
+    """gate, scope, lane, store or schedule, as in the audit trail"""
+    name: NotRequired[str]
+    namespace: NotRequired[str]
+    """of a lane"""
+    action: str
+    """create, change or remove"""
+    field: str
+    """where the file has it; of what is removed: the owner"""
+    revision: NotRequired[int]
+    """of the gate that is changed"""
+    fields: NotRequired[list[SettingField]]
+    """members that differ"""
+
+
+class SettingsPlan(TypedDict):
+    """What planSettings answers."""
+
+    changes: list[SettingChange]
+    """in the order in which they are to be made"""
+    same: int
+    """settings that are as the file says"""
 
 
 class IndexedTag(TypedDict):
