@@ -25,6 +25,9 @@ type app struct {
 	out, err io.Writer
 
 	url, namespace, by, reason string
+	profile                    string  // --profile
+	chosen                     profile // that the command line means; the zero one: none
+	byProfile                  bool    // it says the namespace
 	timeout                    time.Duration
 	json, plain                bool
 }
@@ -51,13 +54,13 @@ func (a *app) lasting(body func(ctx context.Context, args []string) error) func(
 	}
 }
 
-// location is --url. What makes no sense from outside of a program is refused.
+// location is --url, or that of a profile. What makes no sense from outside of a program is refused.
 func (a *app) location() (string, error) {
-	url := cmp.Or(a.url, os.Getenv("FLOWFABRIC_URL"))
+	url := cmp.Or(a.url, a.chosen.URL, os.Getenv("FLOWFABRIC_URL"))
 	switch {
 	case url == "":
 		return "", usage(
-			"no store is named: set --url or FLOWFABRIC_URL, such as redis://host:6379, or use --data with 'flowfabric dev' or 'flowfabric serve'")
+			"no store is named: set --url, --profile or FLOWFABRIC_URL, such as redis://host:6379, or use --data with 'flowfabric dev' or 'flowfabric serve'")
 	case inproc.IsEmbedded(url):
 		return "", usage(
 			"embedded: is a store inside another program; use the address redis://… that the program logs at its start, or --data DIR with 'flowfabric dev' or 'flowfabric serve' while it does not run")

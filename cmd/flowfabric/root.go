@@ -35,12 +35,15 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
   export FLOWFABRIC_URL=redis://127.0.0.1:7700     # what it printed, in another
   flowfabric submit write-article --input '{"Topic":"tides"}' --tail
   flowfabric doctor                                # is the deployment healthy?`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.choose(cmd) },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.url, "url", "",
 		"`address` of the store: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix://; or https:// of a process that serves it, with its token in FLOWFABRIC_TOKEN (default $FLOWFABRIC_URL)")
+	flags.StringVar(&a.profile, "profile", "",
+		"`name` of a deployment, see flowfabric profile (default $FLOWFABRIC_PROFILE, or the profile in use)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
 		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
@@ -88,7 +91,8 @@ attached to, waits while it has no room`, gateVerbs)}},
 			checkCommand(a), repairCommand(a),
 			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
 		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), backupCommand(a), exportCommand(a),
-			importCommand(a), storeCommand(a), mcpCommand(a), skillsCommand(a), tokenCommand(a), versionCommand(a)}},
+			importCommand(a), storeCommand(a), mcpCommand(a), profileCommand(a), skillsCommand(a), tokenCommand(a),
+			versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
 			c.GroupID = group.id

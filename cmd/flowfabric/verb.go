@@ -213,7 +213,7 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 	}
 	switch {
 	case v.all && q.said("all-namespaces"):
-		if cmd.Root().PersistentFlags().Changed("namespace") {
+		if cmd.Root().PersistentFlags().Changed("namespace") && !a.byProfile {
 			return nil, usage("--all-namespaces and --namespace exclude each other")
 		}
 		q.put(v.namespace, "*")
