@@ -156,6 +156,15 @@ func (a *api) gatesAndPartitions() {
 		a.as("blue", "GET", path, "", 403)
 	}
 	a.as("blue", "PUT", acme, `{}`, 403)
+	a.as("blue", "POST", "/v1/settings:plan", `{}`, 403)
+	a.as("viewer", "POST", "/v1/settings:plan", `{}`, 403)
+	a.as("operator", "POST", "/v1/settings:plan", `{"index":{"tags":["who.else"]}}`, 403)
+	a.as("operator", "POST", "/v1/settings:plan", `{"prune":true}`, 400)
+	if p := into[settingsPlan](t, a.as("operator", "POST", "/v1/settings:plan",
+		`{"gates":{"new":{"concurrency":1}}}`, 200)); len(p.Changes) != 1 || p.Changes[0].Action != "create" {
+		t.Errorf("%+v", p)
+	}
+	a.as("viewer", "GET", "/v1/gates/new", "", 404)
 	a.as("blue", "POST", "/v1/gates:attach", `{}`, 403)
 	a.as("blue", "POST", "/v1/partitions/1:freeze", `{}`, 403)
 	a.as("blue", "POST", "/v1/token-keys:rotate", `{"kid":"k1"}`, 403)
@@ -225,7 +234,8 @@ var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execut
 	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
-	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
+	"planSettings": "", // which changes nothing
+	"submit":       "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
 	"createStreamToken": "", "openStream": "", "appendToStream": "", "deleteStream": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.

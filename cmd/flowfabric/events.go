@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ func (d *door) events(ctx context.Context, path string, query url.Values) iter.S
 }
 
 // followed are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), which are asked for
-// again behind the last one when the connection breaks. place tells the id of an event, and whether it is the last.
+// again behind the last one when the connection breaks. place tells the id of an event if it has one, and whether it is the last.
 func followed[T any](ctx context.Context, d *door, path string, query url.Values,
 	place func(T) (id string, last bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -40,12 +41,13 @@ func followed[T any](ctx context.Context, d *door, path string, query url.Values
 		pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 		for last, begun := "", false; ; {
-			over, err := d.eventsOnce(ctx, path, query, last, &begun, func(data string) (over bool, err error) {
+			over, err := d.eventsOnce(ctx, path, query, last, &begun, func(id, data string) (over bool, err error) {
 				var e T
 				if err := json.Unmarshal([]byte(data), &e); err != nil {
 					return false, fmt.Errorf("%s told what this version does not understand: %w", path, err)
 				}
-				last, over = place(e)
+				place, over := place(e)
+				last = cmp.Or(place, id, last)
 				pause.Reset()
 				return !yield(e, nil) || over, nil
 			})
@@ -69,7 +71,7 @@ func followed[T any](ctx context.Context, d *door, path string, query url.Values
 
 // eventsOnce is one connection of events, which sets begun; over tells that no more will come, or nobody wants them.
 func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, last string, begun *bool,
-	told func(data string) (over bool, err error)) (over bool, err error) {
+	told func(id, data string) (over bool, err error)) (over bool, err error) {
 	life, cut := context.WithCancel(ctx)
 	defer cut()
 	alive := time.AfterFunc(d.silence, cut)
@@ -95,19 +97,21 @@ func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, la
 	*begun = true
 	lines := bufio.NewScanner(reply.Body)
 	lines.Buffer(nil, maxEvent)
-	for kind, data := "", ""; lines.Scan(); {
+	for kind, data, id := "", "", ""; lines.Scan(); {
 		alive.Reset(d.silence)
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		switch value = strings.TrimPrefix(value, " "); {
 		case field == "event":
 			kind = value
+		case field == "id":
+			id = value
 		case field == "data":
 			data = value // which has no line ends
 		case lines.Text() == "" && kind == "problem":
 			no := &refusal{}
 			return false, errors.Join(json.Unmarshal([]byte(data), &no.Problem), no)
 		case lines.Text() == "" && kind != "":
-			if over, err := told(data); over || err != nil {
+			if over, err := told(id, data); over || err != nil {
 				return over, err
 			}
 			kind, data = "", ""

@@ -18,7 +18,7 @@ import (
 )
 
 var tailVerb = verb{
-	use: "tail ID", short: "Follow the output of an execution until it ends",
+	use: "tail [ID]", short: "Follow the output of an execution until it ends, or what happens to all that match",
 	long: `tail prints the frames of an execution as its handler writes them. It begins with the stored ones,
 covers all attempts, and ends with the execution. It reconnects when the connection is lost. The exit code
 is 0 after any end of the execution and after an interrupt; the last line says how it ended, with category
@@ -35,8 +35,14 @@ failed execution and notes about repeated frames then go to stderr. --json print
 its "position" to --from to go on behind it.
 
 Children that the handler shows have their lines among these, with their names in front. --raw and --own
-leave them out.`,
+leave them out.
+
+Without ID, tail --follow prints a line for each change of the executions that --kind, --lane and --tag choose,
+from now on until it is interrupted: attempts that begin, retries, waits, signals and ends. --state shows only
+changes to these states. After a lost connection a line may come twice. The store records such changes while
+somebody follows, and for a day after.`,
 	example: `  flowfabric tail 3-0197f3a0-… --raw
+  flowfabric tail -f --kind ship --tag team.region=eu --state failed,suspended
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,
 	route: "GET /v1/executions/{ID}/events", lasting: true,
 	flags: []member{
@@ -45,10 +51,25 @@ leave them out.`,
 		yes("?from_now", "from-now", "leave out what is stored"),
 		yes("?durable", "durable", "leave out frames that were not meant to last"),
 		yes("?own", "own", "leave out what children put out"),
+		{flag: "follow", letter: "f", usage: "without ID: follow all executions that match", kind: yesKind},
+		text("", "lane", "with --follow: only this `lane`"),
+		text("", "kind", "with --follow: only this `kind`"),
+		tagged("", "tag", "with --follow: only with this `key=value`; may be repeated"),
+		list("", "state", "with --follow: only changes to these `states`, or ended"),
 		yes("", "raw", "print the contents of the frames that are kept and nothing else"),
 	},
 	exclusive: [][]string{{"from-now", "from"}},
+	namespace: "?namespace", all: true,
 	run: func(ctx context.Context, q *request) error {
+		if len(q.args) == 0 {
+			return q.tailAll(ctx)
+		}
+		q.query.Del("namespace") // the id says it
+		for _, flag := range feedFlags {
+			if q.cmd.Flags().Changed(flag) {
+				return usage("--%s goes with --follow, without ID", flag)
+			}
+		}
 		id, err := executionID(q.args[0])
 		if err != nil {
 			return err
