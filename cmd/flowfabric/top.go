@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -23,7 +24,11 @@ func topCommand(a *app) *cobra.Command {
 		Long: `top shows waiting work, running work and workers, again and again until it is interrupted. ENDED/S
 of a queue is the rate over the last ten seconds, estimated from the thousand executions that ended last.
 The total throughput is exact from the second picture on; until then --json says 0 created and completed
-per second. Off a terminal it prints one picture after the other; --json prints one line each.`,
+per second. Off a terminal it prints one picture after the other; --json prints one line each.
+
+On a terminal it also shows what runs and what failed last, and takes keys: j and k, or the arrows, choose a
+row; c cancels and r replays the chosen execution, p pauses or resumes the lane of the row, q ends. Each
+change comes after a question, under the name of --by, with "top" as the reason unless --reason says another.`,
 		Example: `  flowfabric top
   flowfabric top --once --json | jq .waiting`,
 		Args: cobra.NoArgs,
@@ -37,10 +42,21 @@ per second. Off a terminal it prints one picture after the other; --json prints 
 		return a.namespace
 	}
 	watch := a.lasting(func(ctx context.Context, _ []string) error {
-		return a.operate(ctx, func(o *admin.Admin) error { return a.watch(ctx, o, interval, scope()) })
+		return a.with(ctx, func(c *client.Client) error {
+			o := admin.New(c)
+			keys, stop := a.keys(ctx)
+			defer stop()
+			var acts *topActs
+			if keys != nil {
+				acts = &topActs{app: a, client: c, admin: o, namespace: scope()}
+			}
+			return a.watch(ctx, topWatch{o, interval, scope(), keys, acts})
+		})
 	})
 	single := a.once(func(ctx context.Context, _ []string) error {
-		return a.operate(ctx, func(o *admin.Admin) error { return a.picture(ctx, o, scope(), new(topView)) })
+		return a.operate(ctx, func(o *admin.Admin) error {
+			return a.picture(ctx, topWatch{admin: o, namespace: scope()}, new(topView))
+		})
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -74,14 +90,23 @@ type topQueue struct {
 	FailedRate float64           `json:"failed_per_s"`
 }
 
+// topWatch is what top looks at, and how a person acts in it; acts is nil where nobody can.
+type topWatch struct {
+	admin     *admin.Admin
+	interval  time.Duration
+	namespace string
+	keys      <-chan byte
+	acts      *topActs
+}
+
 // watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is
 // said so.
-func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration, namespace string) error {
-	ticks := time.NewTicker(interval)
+func (a *app) watch(ctx context.Context, w topWatch) error {
+	ticks := time.NewTicker(w.interval)
 	defer ticks.Stop()
 	var last topView
 	for {
-		err := a.picture(ctx, o, namespace, &last)
+		err := a.picture(ctx, w, &last)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil
 		}
@@ -91,30 +116,53 @@ func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration,
 		if err != nil {
 			fmt.Fprintln(a.err, "flowfabric:", redact(err.Error()))
 		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return nil
+		for next := false; !next; {
+			select {
+			case <-ctx.Done():
+				if errors.Is(ctx.Err(), context.Canceled) {
+					return nil
+				}
+				return ctx.Err()
+			case key := <-w.keys:
+				if w.acts.key(ctx, key) {
+					return nil
+				}
+				if err := a.draw(last, w.acts); err != nil {
+					return err
+				}
+			case <-ticks.C:
+				next = true
 			}
-			return ctx.Err()
-		case <-ticks.C:
 		}
 	}
 }
 
-// picture takes one picture and shows it, on a terminal in place of the one before, which last is.
-func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, last *topView) error {
-	v, err := sample(ctx, o, namespace)
+// picture takes one picture and shows it; last is the one before.
+func (a *app) picture(ctx context.Context, w topWatch, last *topView) error {
+	v, err := sample(ctx, w.admin, w.namespace)
 	if err != nil {
 		return err
 	}
 	v.Since(last.Overview)
 	*last = v
+	if w.acts != nil {
+		if err := w.acts.look(ctx, v.Queues); err != nil {
+			v.Error = join("; ", v.Error, message(err))
+		}
+	}
+	return a.draw(v, w.acts)
+}
+
+// draw shows a picture, on a terminal in place of the one before.
+func (a *app) draw(v topView, acts *topActs) error {
 	return a.show(v, func(p *page) {
 		if a.terminal() {
 			p.WriteString("\x1b[H\x1b[2J")
 		}
-		v.text(p)
+		v.text(p, acts)
+		if acts != nil {
+			acts.text(p)
+		}
 		if !a.terminal() {
 			p.WriteByte('\n')
 		}
@@ -185,7 +233,7 @@ func (v topView) usedUp() any {
 	return styled(yellow, strings.Join(list, ", "))
 }
 
-func (v topView) text(p *page) {
+func (v topView) text(p *page, acts *topActs) {
 	alarm := func(n int, s style) style {
 		if n > 0 {
 			return s
@@ -209,10 +257,17 @@ func (v topView) text(p *page) {
 	p.WriteByte('\n')
 	rows := make([][]any, len(v.Queues))
 	for i, q := range v.Queues {
-		rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
+		rows[i] = []any{acts.mark(i), q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
 			q.Waiting, span(time.Duration(q.Age)), fmt.Sprintf("%.1f", q.EndedRate),
 			fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
 	}
-	p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S", "FAILED/S",
-		"STORED"}, rows)
+	header := []string{" ", "NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S",
+		"FAILED/S", "STORED"}
+	if acts == nil { // nobody chooses
+		header = header[1:]
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	p.table(header, rows)
 }

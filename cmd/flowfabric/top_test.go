@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -27,5 +33,77 @@ func TestTopRates(t *testing.T) {
 	rates, err = recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow+time.Millisecond))
 	if err != nil || len(rates) != 0 {
 		t.Errorf("all of it is too old: %+v, %v", rates, err)
+	}
+}
+
+// A person chooses rows by keys. Nothing happens before a question is answered with y, and then exactly that does.
+func TestTopActs(t *testing.T) {
+	w := newEnv(t, testserver.Redis(t))
+	o := admin.New(w.client)
+	acts := &topActs{app: &app{timeout: time.Hour}, client: w.client, admin: o, namespace: "default"}
+	look := func() {
+		t.Helper()
+		v, err := sample(w.ctx, o, "default")
+		must.No(t, errors.Join(err, acts.look(w.ctx, v.Queues)))
+	}
+	press := func(keys string) {
+		t.Helper()
+		told := make(chan byte)
+		ctx, stop := context.WithCancel(w.ctx)
+		var reading conc.WaitGroup
+		reading.Go(func() { readKeys(ctx, strings.NewReader(keys), told) })
+		for range strings.ReplaceAll(keys, "\x1b[B", "j") {
+			if acts.key(w.ctx, <-told) {
+				t.Errorf("%q ends top", keys)
+			}
+		}
+		stop()
+		reading.Wait()
+	}
+	to := func(name string) {
+		t.Helper()
+		look()
+		for acts.row = len(acts.queues); acts.listed[acts.row-len(acts.queues)].ID.String() != w.names[name]; {
+			press("\x1b[B")
+		}
+	}
+	state := func(name string) flowfabric.PublicState {
+		t.Helper()
+		id, err := flowfabric.ParseExecutionID(w.names[name])
+		must.No(t, err)
+		s, err := w.client.Execution(id).Get(w.ctx)
+		must.No(t, err)
+		return s.State.Public
+	}
+	to("failed")
+	press("rn")
+	if s := state("failed"); s != flowfabric.Failed || acts.said != "nothing was changed" {
+		t.Errorf("after no: %s, %s", s, acts.said)
+	}
+	press("r")
+	p := &page{}
+	if acts.text(p); !strings.Contains(p.String(), "replay "+w.names["failed"]+"? y") {
+		t.Errorf("the question is not shown: %s", p)
+	}
+	press("y")
+	if s := state("failed"); s != flowfabric.Waiting {
+		t.Errorf("replayed it is %s: %s", s, acts.said)
+	}
+	to("held")
+	press("cy")
+	if s := state("held"); s != flowfabric.Cancelled || !strings.HasPrefix(acts.said, "done") {
+		t.Errorf("cancelled it is %s: %s", s, acts.said)
+	}
+	for _, want := range []flowfabric.LaneState{flowfabric.LanePaused, flowfabric.LaneActive} {
+		look()
+		acts.row = slices.IndexFunc(acts.queues, func(q topQueue) bool { return q.Lane == "batch" })
+		press("py")
+		look()
+		if is := acts.queues[acts.row].State; is != want {
+			t.Errorf("the lane is %s, want %s: %s", is, want, acts.said)
+		}
+	}
+	if !acts.key(w.ctx, 'q') {
+		t.Error("q does not end top")
 	}
 }
