@@ -247,7 +247,7 @@ func profileSetCommand(a *app) *cobra.Command {
 	var token, tokenFile string
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Make or change a profile",
-		Long: `set makes a profile of --url, --namespace and a token, or changes what is named of one. The token is
+		Long: `set makes a profile of --url, --namespace and a token, or changes what is named and keeps the others. The token is
 read from stdin or a file, never from the command line, which others can see. --token-file names a file that
 is read at every use instead. An empty --token-file takes the token away.`,
 		Example: `  flowfabric profile set prod --url https://flow.example.com --namespace shop --token - < token.txt
