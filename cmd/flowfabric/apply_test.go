@@ -103,13 +103,15 @@ func TestApplyDoesWhatItsPlanSays(t *testing.T) {
 func TestApplyRefusesAWholeFile(t *testing.T) {
 	w := newEnv(t, testserver.Redis(t))
 	for _, tc := range []struct{ old, with, want string }{
-		{`"rate":580`, `"rate":-5`, "gates/llm: put gate \"llm\": invalid_gate_spec: the gate is not well formed: rate -5, want 0..1000000"},
+		{`"rate":580`, `"rate":-5`, "gates/llm: put gate \"llm\": invalid_gate_spec: "},
+		{`"rate":580`, `"rate":-5`, "rate -5, want 0..1000000 starts in a window"},
 		{`"rate":580`, `"ratee":5`, "gates/llm/ratee: there is no such member"},
 		{`"rate":580`, `"rate":"many"`, "gates/llm/rate: "},
 		{`"org":{"limits"`, `"org":{"parent":"acme","limits"`, "the gate would be above itself"},
 		{`"parent":"org"`, `"parent":"nobody"`, `parent "nobody"`},
 		{`"gates":["llm"]`, `"gates":["nobody"]`, "attached/1: "},
-		{`"weight":4`, `"weight":1001`, "lanes/0: set lane \"batch\": invalid_input: a value is not valid: weight 1001, want 0..1000"},
+		{`"weight":4`, `"weight":1001`, "lanes/0: set lane \"batch\": "},
+		{`"weight":4`, `"weight":1001`, "weight 1001, want 0..1000"},
 		{`"tags":["who.customer"]`, `"tags":["nodot"]`, "index: "},
 		{`0 3 * * *`, `61 * * * *`, "schedules/nightly: "},
 		{`"gates":["acme"]},"hourly"`, `"gates":["nobody"]},"hourly"`, "schedules/nightly: "},

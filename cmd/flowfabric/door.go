@@ -53,7 +53,8 @@ func (a *app) door(ctx context.Context, first boots) (*door, error) {
 			return nil, usage("--by goes with the URL of a store: a process that serves knows you by your token")
 		}
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		return &door{base: strings.TrimRight(url, "/"), token: cmp.Or(a.chosen.Token, os.Getenv("FLOWFABRIC_TOKEN")), send: transport,
+		token := cmp.Or(a.chosen.Token, os.Getenv("FLOWFABRIC_TOKEN"))
+		return &door{base: strings.TrimRight(url, "/"), token: token, send: transport,
 			close: transport.CloseIdleConnections, silence: silence}, nil
 	}
 	by, err := a.who()

@@ -33,7 +33,8 @@ func (d *door) events(ctx context.Context, path string, query url.Values) iter.S
 }
 
 // followed are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), which are asked for
-// again behind the last one when the connection breaks. place tells the id of an event if it has one, and whether it is the last.
+// again behind the last one when the connection breaks. place tells the id of an event if it has one, and whether it is
+// the last.
 func followed[T any](ctx context.Context, d *door, path string, query url.Values,
 	place func(T) (id string, last bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -247,7 +247,8 @@ func profileSetCommand(a *app) *cobra.Command {
 	var token, tokenFile string
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Make or change a profile",
-		Long: `set makes a profile of --url, --namespace and a token, or changes what is named and keeps the others. The token is
+		Long: `set makes a profile of --url, --namespace and a token, or changes what is named and keeps
+the others. The token is
 read from stdin or a file, never from the command line, which others can see. --token-file names a file that
 is read at every use instead. An empty --token-file takes the token away.`,
 		Example: `  flowfabric profile set prod --url https://flow.example.com --namespace shop --token - < token.txt
@@ -297,7 +298,8 @@ is read at every use instead. An empty --token-file takes the token away.`,
 				case x.URL == "":
 					return usage("profile %s has no URL yet: set --url", name)
 				case (x.Token != "" || x.TokenFile != "") && !served(x.URL):
-					return usage("a token goes with https:// of a process that serves; the password of a store is in its URL")
+					return usage("a token goes with https:// of a process that serves; " +
+						"the password of a store is in its URL")
 				}
 				p.All[name] = x
 				return nil

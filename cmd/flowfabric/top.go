@@ -257,7 +257,8 @@ func (v topView) text(p *page, acts *topActs) {
 	p.WriteByte('\n')
 	rows := make([][]any, len(v.Queues))
 	for i, q := range v.Queues {
-		rows[i] = []any{acts.mark(i), q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
+		rows[i] = []any{acts.mark(i), q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...),
+			laneCell(q.State, q.Mixed),
 			q.Waiting, span(time.Duration(q.Age)), fmt.Sprintf("%.1f", q.EndedRate),
 			fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
 	}
