@@ -382,7 +382,7 @@ func TestUsersAreRefusedTheRest(t *testing.T) {
 		"ACL SETUSER worker +@all", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
 		"MONITOR", "EVAL return(1) 0", "CLIENT KILL TYPE normal", "SUBSCRIBE other:channel", "SAVE", "SWAPDB 0 1"}
 	refused := map[string][]string{
-		"worker": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}",
+		"worker": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_put_schedule 1 ff:{fp:0}",
 			"FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}",
 			"FCALL ff_freeze_partition 1 ff:{fp:0}"},
 		"producer": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}",
@@ -509,7 +509,8 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_set_tags", "ff_list_executions", "ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token",
 		"ff_resume_execution", "ff_freeze_partition", "ff_mark_dead", "ff_audit_executions", "ff_audit_index",
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
-		"ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers", "ff_list_versions",
+		"ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_remove_trigger",
+		"ff_list_triggers", "ff_list_workers", "ff_list_versions",
 		"ff_list_sessions", "ff_read_times", "ff_explain_execution", "ff_set_feed",
 		"ff_put_gate", "ff_list_gates", "ff_change_usage", "ff_remove_gate", "ff_attach", "ff_read_gates",
 		"ff_hold_execution",

@@ -32,6 +32,8 @@ type Outbox interface {
 	SettleGates(ctx context.Context, news []engine.News) (done []bool, wake []engine.Waiter, err error)
 	NoteWaiters(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
+	CreateExecutions(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error)
+	RefuseStart(ctx context.Context, s engine.Subject, trigger, code, event string) error
 	GatePartitions() uint16
 }
 
@@ -48,8 +50,8 @@ type delivery struct {
 	stuck map[recipient]bool
 }
 
-// Deliver tells gates and executions what a partition's outbox has for them, about 100 entries of it, opens
-// the routes that wait for what became free, and forgets what was delivered. It returns how many entries that were; 0
+// Deliver tells gates and executions what a partition's outbox has for them, about 100 entries of it, starts what
+// published events start, opens the routes that wait for what became free, and forgets what was delivered. It returns how many entries that were; 0
 // when there is nothing. The process that owns the partition's tick calls it; that two do, or one again after an
 // error or a crash, is harmless. With an error of a recipient's partition the entries for it stay, and those behind
 // them are looked at, too, up to 6,400.
@@ -77,7 +79,7 @@ func (d *delivery) tell(ctx context.Context, entries []engine.OutboxEntry) error
 	for _, x := range entries {
 		news = append(news, x.News...)
 	}
-	return errors.Join(d.settleGates(ctx, news), d.await(ctx, entries))
+	return errors.Join(d.settleGates(ctx, news), d.await(ctx, entries), d.start(ctx, entries))
 }
 
 // trim forgets the entries of which everybody was told.
@@ -86,7 +88,8 @@ func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.
 	for _, x := range entries {
 		if !slices.ContainsFunc(x.News, func(n engine.News) bool { return d.stuck[d.gate(n)] }) &&
 			!slices.ContainsFunc(x.Awaiting, func(w engine.Awaiting) bool { return d.stuck[executions(w.Awaited)] }) &&
-			!slices.ContainsFunc(x.Ends, func(w engine.AwaitedEnd) bool { return d.stuck[executions(w.Waiter)] }) {
+			!slices.ContainsFunc(x.Ends, func(w engine.AwaitedEnd) bool { return d.stuck[executions(w.Waiter)] }) &&
+			!d.late(x.Event) {
 			ids = append(ids, x.ID)
 		}
 	}

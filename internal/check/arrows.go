@@ -28,7 +28,7 @@ var levels = [][]string{
 	{"blob"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waitwords", "schedule"},
-	{"suspend", "admission", "internal/calendar"},
+	{"suspend", "admission", "internal/calendar", "internal/trigger"},
 	{"stream", "internal/gatetext", "internal/timeline", "internal/busy"},
 	{"internal/joblog"},
 	{"internal/engine"},

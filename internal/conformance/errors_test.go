@@ -428,6 +428,8 @@ func (w *env) stage() staged {
 	waiting := w.createN(2)[0]
 	later := w.create(delay(time.Hour))
 	recurring := w.recurring(w.named("s"), time.Minute)
+	subject, term := uuid.NewString(), strings.Repeat("0", 32)
+	w.must("ff_put_trigger", proto, subject, "default", "order.paid", "started", "definition", "1", term)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
 	gated := w.gateCalls(w.stageGates())
@@ -478,6 +480,12 @@ func (w *env) stage() staged {
 			[]string{proto, recurring.Name, "1", strconv.FormatUint(recurring.Revision, 10)}},
 		call{"ff_remove_schedule", []string{proto, recurring.Name, strconv.FormatUint(recurring.Revision, 10)}},
 		call{"ff_list_schedules", []string{proto, "all", "", "10"}},
+		call{"ff_put_trigger", []string{proto, subject, "default", "order.paid", "another", "definition", "1", term}},
+		call{"ff_remove_trigger", []string{proto, subject, "started"}},
+		call{"ff_list_triggers", []string{proto, "", "", "10"}},
+		call{"ff_publish_event", []string{proto, subject, uuid.NewString(), "default", "order.paid", "e1",
+			strings.Repeat("a", 64), "{}", "1", term}},
+		call{"ff_refuse_start", []string{proto, subject, "started", "lane_closed", "e1"}},
 		call{"ff_audit_executions", []string{proto, "1", "2", ids.UUID(id).String(), ids.UUID(asleep).String()}},
 		call{"ff_audit_index", []string{proto, "1", "alarms", "", "2"}},
 		call{"ff_audit_keys", []string{proto, "1", "2", "t", ids.UUID(id).String(), "", "o",

@@ -36,6 +36,8 @@ var refusedWhenFull = map[string]string{
 	"ff_wait_for_others":          "a list",
 	"ff_fire_schedule":            "executions",
 	"ff_put_schedule":             "a schedule",
+	"ff_put_trigger":              "a trigger",
+	"ff_publish_event":            "an event",
 	"ff_put_schemas":              "schemas",
 	"ff_note_times":               "times",
 	"ff_claim_next":               "work that begins",

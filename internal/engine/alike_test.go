@@ -19,7 +19,7 @@ func TestAlike(t *testing.T) {
 	one := NewExecution{Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k", Priority: 1,
 		Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
 	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true, "KeyID": true,
-		"Retries": true, "Type": true} // the server is not told the type
+		"Retries": true, "Type": true, "AsStored": true} // the server is not told the last two
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
 		other.Policy.Retry.Categories = nil

@@ -104,6 +104,7 @@ type OutboxEntry struct {
 	News     []News
 	Awaiting []Awaiting   // executions that are to be told who waits for them
 	Ends     []AwaitedEnd // waiters that are to be told
+	Event    *Published   // that starts executions
 }
 
 // ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and
@@ -114,7 +115,7 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 	for _, entry := range r.Outbox {
 		x := OutboxEntry{ID: entry.Entry}
 		for _, n := range entry.Notices {
-			if err := x.notice(partition, n.Kind, header{rest: n.Text}); err != nil {
+			if err := x.notice(e.partitions, partition, n.Kind, header{rest: n.Text}); err != nil {
 				return entries, r.Entries, unread("ff_read_outbox", err)
 			}
 		}
@@ -123,10 +124,12 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 	return entries, r.Entries, err
 }
 
-func (x *OutboxEntry) notice(partition uint16, kind string, h header) error {
+func (x *OutboxEntry) notice(partitions, partition uint16, kind string, h header) error {
 	switch kind {
 	case "a", "n", "k", "w":
 		x.awaited(kind, partition, &h)
+	case "p", "s":
+		return x.published(partitions, kind, h.rest)
 	case "g":
 		x.News = append(x.News, News{Gate: h.next(), Execution: h.id(partition), What: h.next(), Epoch: h.unsigned()})
 	default:

@@ -69,7 +69,7 @@ func (e *Engine) sealItems(ctx context.Context, items []NewExecution) (_ []NewEx
 		err := e.fits(ctx, x.Namespace, x.Kind, x.Payload, x.Type)
 		if err != nil {
 			err = fmt.Errorf("ff_create_execution: %w", err)
-		} else if e.cfg.Box != nil {
+		} else if e.cfg.Box != nil && !x.AsStored {
 			x.Payload, err = e.seal("ff_create_execution", x.Payload)
 		}
 		if err == nil {

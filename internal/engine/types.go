@@ -23,6 +23,8 @@ type NewExecution struct {
 	flowfabric.Start // Key means nothing without KeyID
 	ID               flowfabric.ExecutionID
 	Payload          []byte
+	// AsStored: Payload was read from the store, and is sealed already if it is to be
+	AsStored bool
 	// of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
 	Digest string
 	// KeyID is what the server knows Key by, nil for none; the partition of the execution follows from it, see

@@ -77,6 +77,23 @@ func ScheduledFlow(partition uint16, name string, incarnation, revision uint64, 
 		strconv.FormatUint(revision, 10), strconv.FormatInt(due.UnixMilli(), 10))
 }
 
+// Subject is what stands for a subject of published events in a namespace, and the partition of all that waits for them.
+func Subject(partitions uint16, namespace, subject string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric subject v1", namespace, subject)
+	return Partition(id, partitions), id
+}
+
+// Published is what stands for an event of a subject.
+func Published(subject uuid.UUID, id string) uuid.UUID {
+	return Derive("flowfabric published event v1", subject.String(), id)
+}
+
+// Triggered is what a trigger of a name starts because of an event: the same for everybody who delivers it.
+func Triggered(partitions uint16, event uuid.UUID, trigger string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric trigger v1", event.String(), trigger)
+	return Partition(id, partitions), id
+}
+
 // Derive makes a UUID out of texts, under a label that says what they are.
 func Derive(label string, parts ...string) uuid.UUID {
 	h := sha256.New()

@@ -53,6 +53,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.lifetimes()
 	l.registry()
 	l.times()
+	l.triggers()
 	l.flows()
 	l.gateTables()
 	l.keyed()

@@ -85,6 +85,9 @@ func (l *look) notice(entry, kind, text string) {
 		}
 		return
 	}
+	if kind == "p" && noticeEvent.MatchString(text) || kind == "s" && noticeTrigger.MatchString(text) {
+		return
+	}
 	if kind != "g" || !noticeGate.MatchString(text) {
 		l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)
 		return

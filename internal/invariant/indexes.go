@@ -395,13 +395,13 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers, what these measured, and
-// best-effort frames expire by themselves.
+// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers, what these measured,
+// events that were published and best-effort frames expire by themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
 		if family == ":sub:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" ||
-			family == ":wk:" || family == ":tm:" || family == ":tk:" || family == ":tn:" ||
+			family == ":wk:" || family == ":tm:" || family == ":tk:" || family == ":tn:" || family == ":pb:" ||
 			family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}

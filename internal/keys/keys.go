@@ -129,7 +129,14 @@ func (p Partition) TimedKinds(namespace string) string { return string(p) + ":tk
 
 // string: number of the last call that told times
 func (p Partition) TimesSender(sender string) string { return string(p) + ":tn:" + sender }
-func (p Partition) Doorbell(instance string) string  { return string(p) + ":bell:" + instance }
+
+// Of a subject that events are published with: zset: every trigger of the partition; hash: trigger → terms; hash: what
+// else is known of them; string: an event that was published
+func (p Partition) Triggers() string                   { return string(p) + ":triggers" }
+func (p Partition) TriggerTerms(subject string) string { return string(p) + ":tr:" + subject }
+func (p Partition) TriggerFacts(subject string) string { return string(p) + ":td:" + subject }
+func (p Partition) Published(event string) string      { return string(p) + ":pb:" + event }
+func (p Partition) Doorbell(instance string) string    { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }
 func (p Partition) GateLog(name string) string  { return string(p) + ":gh:" + name }

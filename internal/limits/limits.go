@@ -132,7 +132,16 @@ const (
 	MaxSchedule  = 64 << 10 // bytes of a schedule's definition
 	MaxSchedules = 10000    // per partition
 	MaxListed    = 100      // schedules of one page
-	MaxJitter    = 24 * time.Hour
+
+	MaxSubject     = 128      // bytes of the subject of a published event
+	MaxEventID     = 256      // bytes
+	MaxEventData   = 64 << 10 // bytes of JSON
+	MaxEventFields = 1024     // that have a value, outside of arrays
+	MaxEventDepth  = 16       // objects inside each other, of which fields are looked at
+	MaxFilter      = 8        // fields that a filter asks for
+	MaxTriggers    = 100      // of a subject
+	MaxTrigger     = 16 << 10 // bytes of a trigger's definition
+	MaxJitter      = 24 * time.Hour
 
 	MaxListPage     = 1000 // entries of a page of a list
 	DefaultListPage = 100

@@ -31,7 +31,7 @@ var (
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
 		"ins", "refused", "refusals", "bad", "dsdue", "sm", "cv",
-		"versions", "tm", "tk", "tn"}
+		"versions", "tm", "tk", "tn", "triggers", "tr", "td", "pb"}
 )
 
 // part is the audit of one partition.

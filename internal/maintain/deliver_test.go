@@ -78,6 +78,12 @@ func (p *post) SettleGates(_ context.Context, news []engine.News) ([]bool, []eng
 	return make([]bool, len(news)), nil, nil
 }
 
+func (p *post) CreateExecutions(context.Context, uint16, []engine.NewExecution) ([]engine.Created, error) {
+	return nil, nil
+}
+
+func (p *post) RefuseStart(context.Context, engine.Subject, string, string, string) error { return nil }
+
 func (p *post) NoteWaiters(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
 	panic("nobody is awaited")
 }

@@ -711,7 +711,8 @@ func (x *ReadGatesReply) Read(r *Reader) {
 }
 
 // ReadOutbox is a call of ff_read_outbox, the oldest entries of a partition's outbox, or those after one ("" from
-// the first), about 100 notices (lib/gate.lua says what is in them), and how many entries there are in all.
+// the first), about 100 notices (lib/gate.lua says what is in them) or 512 KiB, and how many entries there are in
+// all.
 type ReadOutbox struct {
 	After string
 }

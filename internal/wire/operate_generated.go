@@ -345,6 +345,39 @@ func (x *ListSessionsSession) Read(r *Reader) {
 	x.Held = r.Int()
 }
 
+// ListTriggersTrigger is one of Triggers of ListTriggers.
+type ListTriggersTrigger struct {
+	Cursor       string
+	Namespace    string
+	Text         string
+	Name         string
+	Definition   string
+	Updated      time.Time
+	By           string
+	Matched      int
+	LastAt       time.Time
+	Last         string
+	Refused      string
+	RefusedAt    time.Time
+	RefusedEvent string
+}
+
+func (x *ListTriggersTrigger) Read(r *Reader) {
+	x.Cursor = r.Text()
+	x.Namespace = r.Text()
+	x.Text = r.Text()
+	x.Name = r.Text()
+	x.Definition = r.Text()
+	x.Updated = r.Instant()
+	x.By = r.Text()
+	x.Matched = r.Int()
+	x.LastAt = r.Instant()
+	x.Last = r.Text()
+	x.Refused = r.Text()
+	x.RefusedAt = r.Instant()
+	x.RefusedEvent = r.Text()
+}
+
 // ListVersionsVersion is one of Versions of ListVersions.
 type ListVersionsVersion struct {
 	Version string
@@ -995,6 +1028,37 @@ func (x *ListSessionsReply) Read(r *Reader) {
 	}
 }
 
+// ListTriggers is a call of ff_list_triggers, the triggers of a partition, of one namespace ("" of all), by
+// namespace, subject and name: at most limit, and about 512 KiB. after is the cursor of the last row that was read
+// before. matched is how many events a trigger matched, and last the last of them; refused is the code with which a
+// start was refused last.
+type ListTriggers struct {
+	Namespace string // 0..64 bytes
+	After     string // 0..300 bytes
+	Limit     int    // 1..100
+}
+
+func (ListTriggers) Function() string { return "ff_list_triggers" }
+
+func (a ListTriggers) Append(to []string) []string {
+	to = append(to, a.Namespace, a.After, number(a.Limit))
+	return to
+}
+
+// ListTriggersReply is the answer to [ListTriggers].
+type ListTriggersReply struct {
+	More     bool
+	Triggers []ListTriggersTrigger
+}
+
+func (x *ListTriggersReply) Read(r *Reader) {
+	x.More = r.Flag()
+	x.Triggers = make([]ListTriggersTrigger, r.Count(13))
+	for i := range x.Triggers {
+		x.Triggers[i].Read(r)
+	}
+}
+
 // ListVersions is a call of ff_list_versions, versions of applications whose workers registered in a partition, the
 // newest 256 of them, and when such a worker was last heard of.
 type ListVersions struct {
@@ -1074,6 +1138,39 @@ func (x *PauseScheduleReply) Read(r *Reader) {
 	x.Since = r.Instant()
 }
 
+// PublishEvent is a call of ff_publish_event, an event with a subject (lib/subject.lua): what is to start because
+// of it goes into the outbox, and the event is known for a day, so a repeat publishes nothing and is answered
+// alike. event stands for the subject and the event's own id, digest for its data; another digest under the same id
+// is a conflict. terms are those that its data has. starts is how many triggers it matches.
+type PublishEvent struct {
+	Subject   string
+	Event     string
+	Namespace string   // 1..64 bytes
+	Text      string   // 1..128 bytes
+	ID        string   // 1..256 bytes
+	Digest    string   // 64..64 bytes
+	Payload   string   // 0..65536 bytes
+	Terms     []string // 0..1024
+}
+
+func (PublishEvent) Function() string { return "ff_publish_event" }
+
+func (a PublishEvent) Append(to []string) []string {
+	to = append(to, a.Subject, a.Event, a.Namespace, a.Text, a.ID, a.Digest, a.Payload)
+	to = append(to, number(len(a.Terms)))
+	to = append(to, a.Terms...)
+	return to
+}
+
+// PublishEventReply is the answer to [PublishEvent].
+type PublishEventReply struct {
+	Starts int
+}
+
+func (x *PublishEventReply) Read(r *Reader) {
+	x.Starts = r.Int()
+}
+
 // PutSchedule is a call of ff_put_schedule, creates or changes a schedule. expected is the revision it must have:
 // "" any, 0 none, it must be new. seen is the next due time its caller knew ("" does not matter), so that nothing
 // is fired between reading and changing; missed are instants that were due before the change and will not be fired.
@@ -1111,6 +1208,34 @@ type PutScheduleReply struct {
 func (x *PutScheduleReply) Read(r *Reader) {
 	x.Revision = r.Int()
 	x.Next = r.Instant()
+}
+
+// PutTrigger is a call of ff_put_trigger, creates or changes a trigger, by which each event with a subject that has
+// all of its terms starts something (lib/subject.lua). subject stands for namespace and text, the subject's own
+// name. Who reads the definition knows what it says; the same one again changes nothing.
+type PutTrigger struct {
+	Subject    string
+	Namespace  string   // 1..64 bytes
+	Text       string   // 1..128 bytes
+	Name       string   // 1..64 bytes
+	Definition string   // 1..16384 bytes
+	Terms      []string // 0..8
+}
+
+func (PutTrigger) Function() string { return "ff_put_trigger" }
+
+func (a PutTrigger) Append(to []string) []string {
+	to = append(to, a.Subject, a.Namespace, a.Text, a.Name, a.Definition)
+	to = append(to, number(len(a.Terms)))
+	to = append(to, a.Terms...)
+	return to
+}
+
+// PutTriggerReply is the answer to [PutTrigger].
+type PutTriggerReply struct {
+}
+
+func (x *PutTriggerReply) Read(r *Reader) {
 }
 
 // ReadIndex is a call of ff_read_index, what the catalogue of a partition keeps. A mark is 1 (kept), 0 (not kept)
@@ -1173,6 +1298,29 @@ func (x *ReadQueuesReply) Read(r *Reader) {
 	}
 }
 
+// RefuseStart is a call of ff_refuse_start, a trigger notes that what it starts was refused for an event, with the
+// code of the refusal.
+type RefuseStart struct {
+	Subject string
+	Name    string // 1..64 bytes
+	Code    string // 1..64 bytes
+	Event   string // 1..256 bytes
+}
+
+func (RefuseStart) Function() string { return "ff_refuse_start" }
+
+func (a RefuseStart) Append(to []string) []string {
+	to = append(to, a.Subject, a.Name, a.Code, a.Event)
+	return to
+}
+
+// RefuseStartReply is the answer to [RefuseStart].
+type RefuseStartReply struct {
+}
+
+func (x *RefuseStartReply) Read(r *Reader) {
+}
+
 // RemoveSchedule is a call of ff_remove_schedule, forgets a schedule, if it has the expected revision ("" any).
 // What it submitted stays.
 type RemoveSchedule struct {
@@ -1197,6 +1345,26 @@ func (x *RemoveScheduleReply) Read(r *Reader) {
 		return
 	}
 	x.Revision = r.Int()
+}
+
+// RemoveTrigger is a call of ff_remove_trigger, forgets a trigger. What was published before starts as it said.
+type RemoveTrigger struct {
+	Subject string
+	Name    string // 1..64 bytes
+}
+
+func (RemoveTrigger) Function() string { return "ff_remove_trigger" }
+
+func (a RemoveTrigger) Append(to []string) []string {
+	to = append(to, a.Subject, a.Name)
+	return to
+}
+
+// RemoveTriggerReply is the answer to [RemoveTrigger].
+type RemoveTriggerReply struct {
+}
+
+func (x *RemoveTriggerReply) Read(r *Reader) {
 }
 
 // SetFeed is a call of ff_set_feed, says which kinds of events are recorded in the partition's feed (letters c, l,

@@ -391,6 +391,24 @@ function decode.ff_list_sessions(argv)
   return q
 end
 
+function decode.ff_list_triggers(argv)
+  local q = {
+    namespace = argv[2],
+    after = argv[3],
+    limit = args.int(argv[4], 1, 100),
+  }
+  if not q.namespace or #q.namespace > 64 then
+    return nil, reply.err('invalid_input', 'namespace: at most 64 bytes')
+  end
+  if not q.after or #q.after > 300 then
+    return nil, reply.err('invalid_input', 'after: at most 300 bytes')
+  end
+  if not q.limit then
+    return nil, reply.err('invalid_input', 'limit: 1..100')
+  end
+  return q
+end
+
 function decode.ff_list_versions(argv)
   local q = {}
   return q
@@ -424,6 +442,56 @@ function decode.ff_pause_schedule(argv)
   end
   if not q.expected and argv[4] ~= '' then
     return nil, reply.err('invalid_input', 'expected: a whole number, or none')
+  end
+  return q
+end
+
+function decode.ff_publish_event(argv)
+  local q = {
+    subject = argv[2],
+    event = argv[3],
+    namespace = argv[4],
+    text = argv[5],
+    id = argv[6],
+    digest = argv[7],
+    payload = argv[8],
+  }
+  local at, count
+  if not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case')
+  end
+  if not args.uuid(q.event) then
+    return nil, reply.err('invalid_input', 'event: a UUID in lower case')
+  end
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  if not args.name(q.text, 128) then
+    return nil, reply.err('invalid_input', 'text: 1..128 bytes of printable ASCII without braces')
+  end
+  if not q.id or #q.id > 256 or #q.id < 1 or string.find(q.id, '%c') then
+    return nil, reply.err('invalid_input', 'id: 1..256 bytes without control characters')
+  end
+  if not q.digest or #q.digest ~= 64 or string.find(q.digest, '[^0-9a-f]') then
+    return nil, reply.err('invalid_input', 'digest: 64 hexadecimal digits')
+  end
+  if not q.payload or #q.payload > 65536 then
+    return nil, reply.err('payload_too_large', 'payload: at most 65536 bytes')
+  end
+  count = args.int(argv[9], 0, 1024)
+  if not count or count > 0 and not argv[9 + count] then
+    return nil, reply.err('payload_too_large', 'terms: 0..1024')
+  end
+  q.terms, at = {}, 10
+  for i = 1, count do
+    local x = argv[at]
+    if not x or #x ~= 32 or string.find(x, '[^0-9a-f]') then
+      return nil, reply.err('payload_too_large', 'terms: term: 32 hexadecimal digits')
+    end
+    q.terms[i], at = x, at + 1
+  end
+  if argv[at] then
+    return nil, reply.err('payload_too_large', 'terms: 0..1024')
   end
   return q
 end
@@ -482,6 +550,48 @@ function decode.ff_put_schedule(argv)
   return q
 end
 
+function decode.ff_put_trigger(argv)
+  local q = {
+    subject = argv[2],
+    namespace = argv[3],
+    text = argv[4],
+    name = argv[5],
+    definition = argv[6],
+  }
+  local at, count
+  if not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case')
+  end
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  if not args.name(q.text, 128) then
+    return nil, reply.err('invalid_input', 'text: 1..128 bytes of printable ASCII without braces')
+  end
+  if not args.name(q.name, 64) then
+    return nil, reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
+  end
+  if not q.definition or #q.definition > 16384 or #q.definition < 1 then
+    return nil, reply.err('invalid_input', 'definition: 1..16384 bytes')
+  end
+  count = args.int(argv[7], 0, 8)
+  if not count or count > 0 and not argv[7 + count] then
+    return nil, reply.err('invalid_input', 'terms: 0..8')
+  end
+  q.terms, at = {}, 8
+  for i = 1, count do
+    local x = argv[at]
+    if not x or #x ~= 32 or string.find(x, '[^0-9a-f]') then
+      return nil, reply.err('invalid_input', 'terms: term: 32 hexadecimal digits')
+    end
+    q.terms[i], at = x, at + 1
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'terms: 0..8')
+  end
+  return q
+end
+
 function decode.ff_read_index(argv)
   local q = {}
   return q
@@ -501,6 +611,28 @@ function decode.ff_read_queues(argv)
   return q
 end
 
+function decode.ff_refuse_start(argv)
+  local q = {
+    subject = argv[2],
+    name = argv[3],
+    code = argv[4],
+    event = argv[5],
+  }
+  if not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case')
+  end
+  if not args.name(q.name, 64) then
+    return nil, reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
+  end
+  if not q.code or #q.code > 64 or #q.code < 1 or string.find(q.code, '[^\32-\126]') then
+    return nil, reply.err('invalid_input', 'code: 1..64 bytes of printable ASCII')
+  end
+  if not q.event or #q.event > 256 or #q.event < 1 or string.find(q.event, '%c') then
+    return nil, reply.err('invalid_input', 'event: 1..256 bytes without control characters')
+  end
+  return q
+end
+
 function decode.ff_remove_schedule(argv)
   local q = {
     name = argv[2],
@@ -511,6 +643,20 @@ function decode.ff_remove_schedule(argv)
   end
   if not q.expected and argv[3] ~= '' then
     return nil, reply.err('invalid_input', 'expected: a whole number, or none')
+  end
+  return q
+end
+
+function decode.ff_remove_trigger(argv)
+  local q = {
+    subject = argv[2],
+    name = argv[3],
+  }
+  if not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case')
+  end
+  if not args.name(q.name, 64) then
+    return nil, reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
   end
   return q
 end

@@ -6,7 +6,8 @@
 -- admitted and runs no more, never, if it never ran, failed, cancelled or expired, of an attempt that ended so, and
 -- purged. A route remembers what its gates measure, once a claim has told (keys.closings, "m"): holds hear of gone,
 -- amounts of how it ended. Until then all hear of everything. Of never all hear: a gate may hold since it was asked for
--- what did not run. Notices to other executions are in lib/wait_others.lua.
+-- what did not run. Notices to other executions are in lib/wait_others.lua,
+-- those of events in lib/subject.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -212,13 +213,16 @@ end
 -- purged tells that an execution was purged, whatever it had used.
 function gate.purged(ctx, route_id, id) tell(ctx, route_id, 'a', id .. ' purged 0') end
 
--- flush writes what was noted, and has it delivered at once.
+-- flush posts what was noted.
 function gate.flush(ctx)
   local out = ctx.moves.outgoing
   ctx.moves.outgoing = nil
-  for first = 1, #out, 200 do
-    redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
-  end
+  for first = 1, #out, 200 do gate.post(ctx, out, first, math.min(first + 199, #out)) end
+end
+
+-- post puts one entry into the outbox, kinds and texts of notices, and has it delivered at once.
+function gate.post(ctx, notices, first, last)
+  redis.call('XADD', keys.outbox(ctx.r), '*', unpack(notices, first or 1, last or #notices))
   if not ctx.gates then -- else the tick looks at the outbox anyway
     redis.call('HSET', ctx.r, 'told', '1')
     ctx.told = '1' -- this call may be the tick

@@ -83,6 +83,12 @@ function keys.minutes(r, namespace, kind) return r .. ':tm:' .. namespace .. '\3
 function keys.timed_kinds(r, namespace) return r .. ':tk:' .. namespace end
 function keys.times_sender(r, sender) return r .. ':tn:' .. sender end
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
+-- Of a subject that events are published with (lib/subject.lua): zset of the partition: every trigger, as namespace,
+-- subject and name; hash: trigger -> terms; hash: what else is known of them; string: an event that was published.
+function keys.triggers(r) return r .. ':triggers' end
+function keys.trigger_terms(r, subject) return r .. ':tr:' .. subject end
+function keys.trigger_facts(r, subject) return r .. ':td:' .. subject end
+function keys.published(r, event) return r .. ':pb:' .. event end
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key

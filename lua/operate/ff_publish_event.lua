@@ -1,0 +1,28 @@
+-- ff_publish_event: an event with a subject (lib/subject.lua): what is to start because of it goes into the outbox, and
+-- the event is known for a day, so a repeat publishes nothing and is answered alike. event stands for the subject and
+-- the event's own id, digest for its data; another digest under the same id is a conflict. terms are those that its
+-- data has. starts is how many triggers it matches.
+-- Flags:   none
+-- Go:      Engine.PublishEvent
+-- Args:    protocol subject:uuid event:uuid namespace:name(64) text:name(128) id:line(1..256) digest:hex(64)
+--          !payload_too_large payload:bytes(65536) terms:rows(0..1024) {term:hex(32)}
+-- Replies: OK starts:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large idempotency_conflict
+local kept = '86400000' -- ms for which an event is known
+
+local function ff_publish_event(ctx, q)
+  local key = keys.published(ctx.r, q.event)
+  local digest, before = string.match(redis.call('GET', key) or '', '^(%x+) (%d+)$')
+  if digest == q.digest then return reply.already(before) end
+  if digest then return reply.err('idempotency_conflict', q.id) end
+  local names = subject.matching(ctx, q.subject, subject.has(q.terms))
+
+  redis.call('SET', key, q.digest .. ' ' .. reply.int(#names), 'PX', kept)
+  if #names > 0 then
+    local what = { q.event, q.namespace, q.text, q.id, ctx.t, q.payload }
+    local entry = { 'p', table.concat(what, '\31') }
+    subject.start(ctx, q.subject, names, q.id, entry)
+    gate.post(ctx, entry)
+  end
+  return reply.ok(reply.int(#names))
+end
