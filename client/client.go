@@ -127,6 +127,7 @@ type store interface {
 	forker
 	pageReader
 	scheduler
+	publisher
 	link.GateFinder
 	Partitions() uint16
 	Ping(ctx context.Context) error

@@ -109,6 +109,18 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 	return b, ok, nil
 }
 
+func (f *fakeStore) PublishEvent(context.Context, engine.Event) (int, bool, error) {
+	return 0, false, f.ask("publish")
+}
+
+func (f *fakeStore) PutTrigger(context.Context, engine.Trigger) (bool, error) {
+	return false, f.ask("trigger")
+}
+
+func (f *fakeStore) RemoveTrigger(context.Context, engine.Subject, string) (bool, error) {
+	return false, f.ask("trigger")
+}
+
 func (f *fakeStore) RewindExecution(context.Context, flowfabric.ExecutionID, engine.Rewind) (engine.Rewound, error) {
 	return engine.Rewound{}, nil
 }

@@ -255,7 +255,7 @@ func (a *api) as(role, method, path, body string, want int) got {
 		switch {
 		case method == http.MethodDelete &&
 			slices.ContainsFunc(r.query, func(p param) bool { return p.name == "reason" }):
-			path += "?reason=" + url.QueryEscape(a.why)
+			path += map[bool]string{false: "?", true: "&"}[strings.Contains(path, "?")] + "reason=" + url.QueryEscape(a.why)
 		case r.body != nil && schemaOf(r.body, true).Properties["reason"] != nil:
 			body = strings.Replace(`{"reason":"`+a.why+`",`+strings.TrimPrefix(strings.TrimSpace(body), "{"), ",}", "}",
 				1)
@@ -841,6 +841,7 @@ func (a *api) flowsAndSchedules() {
 	a.schedulesOfOwners()
 	a.fromSchedules()
 	a.editsSchedules()
+	a.triggers()
 	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 ||
 		l.Items[0].Kind != "echo" || len(l.Items[0].Upcoming) != 5 {
 		t.Errorf("%+v", l)

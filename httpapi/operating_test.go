@@ -223,6 +223,7 @@ var noted = map[string]string{"cancel": "cancel execution", "fork": "fork execut
 	"runNow": "set delay execution", "setDelay": "set delay execution", "setPriority": "set priority execution",
 	"setTags": "set tags execution", "purge": "purge execution", "answerWaitpoint": "answer execution",
 	"bulk": "cancel executions", "cancelFlow": "cancel flow", "replayFlow": "replay flow", "sealFlow": "seal flow",
+	"putTrigger": "put trigger", "removeTrigger": "remove trigger", "publishEvent": "",
 	"setIndex":    "set index store",
 	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker",
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",

@@ -142,6 +142,23 @@ type Backfilled struct {
 	Items   []ScheduleRun `json:"items" jsonschema:"in their order"`
 }
 
+// Trigger is what starts because of published events, and what has become of it.
+type Trigger struct {
+	Name             string         `json:"name"`
+	Subject          string         `json:"subject"`
+	Where            map[string]any `json:"where,omitempty" jsonschema:"values of fields of the data, all of which an event must have"`
+	flowfabric.Start `for:"schedule word"`
+	UpdatedAt        time.Time `json:"updated_at"`
+	By               string    `json:"updated_by,omitempty"`
+	Matched          int       `json:"matched" jsonschema:"how many events matched it"`
+	LastAt           time.Time `json:"last_at,omitzero" jsonschema:"when the last of them was published"`
+	LastEvent        string    `json:"last_event,omitempty" jsonschema:"its id"`
+	Refused          string    `json:"refused,omitempty" jsonschema:"the code of the last refusal to start something"`
+	RefusedAt        time.Time `json:"refused_at,omitzero"`
+	RefusedEvent     string    `json:"refused_event,omitempty"`
+	Error            string    `json:"error,omitempty" jsonschema:"why the definition cannot be read; then it starts nothing"`
+}
+
 // Times is how long attempts waited and ran.
 type Times struct {
 	Namespace string            `json:"namespace" jsonschema:"* for all"`

@@ -30,7 +30,8 @@ func meets(t *testing.T, data string, where map[string]any) bool {
 }
 
 func TestFiltersCompareValuesOfFields(t *testing.T) {
-	data := `{"order":{"id":7,"paid":true,"by":"7","note":null,"lines":[{"sku":"a"}],"": "empty"},"total":1.50e1,"big":1e400}`
+	data := `{"order":{"id":7,"paid":true,"by":"7","note":null,"lines":[{"sku":"a"}],"": "empty"},"total":1.50e1,
+		"big":1e400}`
 	for _, c := range []struct {
 		where map[string]any
 		want  bool

@@ -15,7 +15,7 @@ local US = '\31'
 function ff_triggers.add(ctx, cursor, out)
   local namespace, text, name, id = string.match(cursor, '^([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$')
   local v = redis.call('HMGET', keys.trigger_facts(ctx.r, id), subject.fields(name))
-  local updated, by = string.match(v[2] or '', '^(%d+)' .. string.rep('\31[^\31]*', 4) .. '\31(.*)$')
+  local updated, by = string.match(v[2] or '', '^(%d+)\31[^\31]*\31[^\31]*\31[^\31]*\31[^\31]*\31(.*)$')
   local matched, at, last = string.match(v[3] or '', '^(%d+)\31(%d+)\31(.*)$')
   local refused, since, event = string.match(v[4] or '', '^([^\31]*)\31(%d+)\31(.*)$')
   local slots = { cursor, namespace, text, name, v[1] or '', updated or '0', by or '', matched or '0', at or '0',

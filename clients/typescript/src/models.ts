@@ -1135,6 +1135,120 @@ export interface FeedEvent {
   signal?: string
 }
 
+/** What publishEvent takes. */
+export interface EventBody {
+  namespace?: string
+  /** what happened, such as order.paid; at most 128 bytes */
+  subject: string
+  /**
+   * one of its own for each event of the subject, at most 256 bytes; a repeat is known by it for a day. Default: a new
+   * one
+   */
+  id?: string
+  /** any JSON value, at most 64 KiB; the input of what it starts. Default null */
+  data?: unknown
+}
+
+/** What publishEvent answers. */
+export interface Published {
+  /** of the event */
+  id: string
+  /** how many executions it starts, one for each trigger that it matched */
+  starts: number
+  /** it was published before, in the last day, and this call did nothing */
+  duplicate: boolean
+}
+
+export interface Trigger {
+  name: string
+  subject: string
+  /** values of fields of the data, all of which an event must have */
+  where?: Record<string, unknown>
+  /** kind of the work; for a flow, the name of flows of this shape */
+  kind: string
+  namespace?: string
+  lane?: string
+  /** 0..9000, higher first */
+  priority?: number
+  capabilities?: string[]
+  /** milliseconds */
+  deadline_ms?: number
+  /** 0..1000, default 3 */
+  retries?: number
+  /** timeout of one attempt */
+  timeout_ms?: number
+  /** seconds to keep it after its end, by outcome: completed, failed, cancelled, expired */
+  retention_s?: Record<string, number>
+  tags?: Record<string, string>
+  /** gates by name */
+  gates?: string[]
+  /** limits of keys */
+  limits?: KeyLimit[]
+  creator?: string
+  updated_at: Timestamp
+  updated_by?: string
+  /** how many events matched it */
+  matched: number
+  /** when the last of them was published */
+  last_at?: Timestamp
+  /** its id */
+  last_event?: string
+  /** the code of the last refusal to start something */
+  refused?: string
+  refused_at?: Timestamp
+  refused_event?: string
+  /** why the definition cannot be read; then it starts nothing */
+  error?: string
+}
+
+/** What listTriggers answers. */
+export interface TriggerList {
+  items: Trigger[]
+  /** absent after the last page */
+  next_cursor?: string
+  /** which partitions did not answer, so that what they have is not in the list */
+  missing?: string
+}
+
+/** What putTrigger takes. */
+export interface TriggerPut {
+  /** of the events that start something */
+  subject: string
+  /**
+   * fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most 8
+   */
+  where?: Record<string, unknown>
+  /** kind of the work; for a flow, the name of flows of this shape */
+  kind: string
+  namespace?: string
+  lane?: string
+  /** 0..9000, higher first */
+  priority?: number
+  capabilities?: string[]
+  /** milliseconds */
+  deadline_ms?: number
+  /** 0..1000, default 3 */
+  retries?: number
+  /** timeout of one attempt */
+  timeout_ms?: number
+  /** seconds to keep it after its end, by outcome: completed, failed, cancelled, expired */
+  retention_s?: Record<string, number>
+  tags?: Record<string, string>
+  /** gates by name */
+  gates?: string[]
+  /** limits of keys */
+  limits?: KeyLimit[]
+  /** the audit trail and a history keep 1 KiB of it; of a hold at most 256 */
+  reason?: string
+}
+
+/** What putTrigger answers. */
+export interface TriggerSet {
+  name: string
+  /** it was so before, nothing changed */
+  already: boolean
+}
+
 export interface NodeBody {
   name: string
   /** kind of the work; for a flow, the name of flows of this shape */

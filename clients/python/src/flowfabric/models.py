@@ -1191,6 +1191,124 @@ class FeedEvent(TypedDict):
     """the name of a signal"""
 
 
+class EventBody(TypedDict):
+    """What publishEvent takes."""
+
+    namespace: NotRequired[str]
+    subject: str
+    """what happened, such as order.paid; at most 128 bytes"""
+    id: NotRequired[str]
+    """one of its own for each event of the subject, at most 256 bytes; a repeat is known by it for a day. Default: a
+    new one
+    """
+    data: NotRequired[Any]
+    """any JSON value, at most 64 KiB; the input of what it starts. Default null"""
+
+
+class Published(TypedDict):
+    """What publishEvent answers."""
+
+    id: str
+    """of the event"""
+    starts: int
+    """how many executions it starts, one for each trigger that it matched"""
+    duplicate: bool
+    """it was published before, in the last day, and this call did nothing"""
+
+
+class Trigger(TypedDict):
+    name: str
+    subject: str
+    where: NotRequired[dict[str, Any]]
+    """values of fields of the data, all of which an event must have"""
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
+    namespace: NotRequired[str]
+    lane: NotRequired[str]
+    priority: NotRequired[int]
+    """0..9000, higher first"""
+    capabilities: NotRequired[list[str]]
+    deadline_ms: NotRequired[int]
+    """milliseconds"""
+    retries: NotRequired[int]
+    """0..1000, default 3"""
+    timeout_ms: NotRequired[int]
+    """timeout of one attempt"""
+    retention_s: NotRequired[dict[str, int]]
+    """seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"""
+    tags: NotRequired[dict[str, str]]
+    gates: NotRequired[list[str]]
+    """gates by name"""
+    limits: NotRequired[list[KeyLimit]]
+    """limits of keys"""
+    creator: NotRequired[str]
+    updated_at: Timestamp
+    updated_by: NotRequired[str]
+    matched: int
+    """how many events matched it"""
+    last_at: NotRequired[Timestamp]
+    """when the last of them was published"""
+    last_event: NotRequired[str]
+    """its id"""
+    refused: NotRequired[str]
+    """the code of the last refusal to start something"""
+    refused_at: NotRequired[Timestamp]
+    refused_event: NotRequired[str]
+    error: NotRequired[str]
+    """why the definition cannot be read; then it starts nothing"""
+
+
+class TriggerList(TypedDict):
+    """What listTriggers answers."""
+
+    items: list[Trigger]
+    next_cursor: NotRequired[str]
+    """absent after the last page"""
+    missing: NotRequired[str]
+    """which partitions did not answer, so that what they have is not in the list"""
+
+
+class TriggerPut(TypedDict):
+    """What putTrigger takes."""
+
+    subject: str
+    """of the events that start something"""
+    where: NotRequired[dict[str, Any]]
+    """fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most
+    8
+    """
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
+    namespace: NotRequired[str]
+    lane: NotRequired[str]
+    priority: NotRequired[int]
+    """0..9000, higher first"""
+    capabilities: NotRequired[list[str]]
+    deadline_ms: NotRequired[int]
+    """milliseconds"""
+    retries: NotRequired[int]
+    """0..1000, default 3"""
+    timeout_ms: NotRequired[int]
+    """timeout of one attempt"""
+    retention_s: NotRequired[dict[str, int]]
+    """seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"""
+    tags: NotRequired[dict[str, str]]
+    gates: NotRequired[list[str]]
+    """gates by name"""
+    limits: NotRequired[list[KeyLimit]]
+    """limits of keys"""
+    reason: NotRequired[str]
+    """the audit trail and a history keep 1 KiB of it; of a hold at most 256"""
+
+
+class TriggerSet(TypedDict):
+    """What putTrigger answers."""
+
+    name: str
+    already: bool
+    """it was so before, nothing changed"""
+
+
 class NodeBody(TypedDict):
     name: str
     kind: str
