@@ -148,7 +148,8 @@ func (c *Client) RemoveTrigger(ctx context.Context, t Trigger, opts ...flowfabri
 		err = ErrClosed
 	}
 	if err = cmp.Or(err, checkSubject(s), valid.Name("name", t.Name)); err == nil {
-		already, err = c.store.RemoveTrigger(act.In(ctx, s.Namespace, "remove", "trigger", t.Name, t.Subject), s, t.Name)
+		ctx = act.In(ctx, s.Namespace, "remove", "trigger", t.Name, t.Subject)
+		already, err = c.store.RemoveTrigger(ctx, s, t.Name)
 	}
 	if err != nil {
 		return false, fmt.Errorf("trigger %.64q: %w", t.Name, err)

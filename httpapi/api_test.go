@@ -255,7 +255,11 @@ func (a *api) as(role, method, path, body string, want int) got {
 		switch {
 		case method == http.MethodDelete &&
 			slices.ContainsFunc(r.query, func(p param) bool { return p.name == "reason" }):
-			path += map[bool]string{false: "?", true: "&"}[strings.Contains(path, "?")] + "reason=" + url.QueryEscape(a.why)
+			next := "?"
+			if strings.Contains(path, next) {
+				next = "&"
+			}
+			path += next + "reason=" + url.QueryEscape(a.why)
 		case r.body != nil && schemaOf(r.body, true).Properties["reason"] != nil:
 			body = strings.Replace(`{"reason":"`+a.why+`",`+strings.TrimPrefix(strings.TrimSpace(body), "{"), ",}", "}",
 				1)

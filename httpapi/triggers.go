@@ -16,7 +16,7 @@ import (
 type eventBody struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Subject   string          `json:"subject" jsonschema:"what happened, such as order.paid; at most 128 bytes"`
-	ID        string          `json:"id,omitempty" jsonschema:"one of its own for each event of the subject, at most 256 bytes; a repeat is known by it for a day. Default: a new one"`
+	ID        string          `json:"id,omitempty" jsonschema:"a repeat within a day is known by it"`
 	Data      json.RawMessage `json:"data,omitempty" jsonschema:"any JSON value, at most 64 KiB; the input of what it starts. Default null"`
 }
 
@@ -77,7 +77,8 @@ func (c *call) triggers() (none triggerList, err error) {
 	var all []apiv1.Trigger
 	for _, r := range rows {
 		t := apiv1.Trigger{Name: r.Name, Subject: r.Text, UpdatedAt: r.Updated, By: r.By, Matched: r.Matched,
-			LastAt: r.LastAt, LastEvent: r.Last, Refused: r.Refused, RefusedAt: r.RefusedAt, RefusedEvent: r.RefusedEvent}
+			LastAt: r.LastAt, LastEvent: r.Last, Refused: r.Refused, RefusedAt: r.RefusedAt,
+			RefusedEvent: r.RefusedEvent}
 		d, err := trigger.Decode(r.Definition)
 		if err != nil {
 			t.Error = err.Error()

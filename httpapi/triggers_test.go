@@ -12,7 +12,8 @@ import (
 // triggers puts, lists and removes triggers, and publishes an event.
 func (a *api) triggers() {
 	t := a.t
-	const path, body = "/v1/triggers/on-paid", `{"subject":"order.paid","kind":"echo","where":{"order.id":7},"retries":1}`
+	const path = "/v1/triggers/on-paid"
+	const body = `{"subject":"order.paid","kind":"echo","where":{"order.id":7},"retries":1}`
 	if s := into[triggerSet](t, a.as("operator", "PUT", path, body, 200)); s.Already || s.Name != "on-paid" {
 		t.Errorf("%+v", s)
 	}

@@ -67,7 +67,7 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 		commands []*cobra.Command
 	}{
 		{groupWork, append(a.commands(slices.Concat(
-			[]verb{submitVerb, lsVerb, failuresVerb, showVerb, tailVerb, logsVerb},
+			[]verb{submitVerb, publishVerb, lsVerb, failuresVerb, showVerb, tailVerb, logsVerb},
 			executionVerbs, answerVerbs)),
 			bulkCommand(a))},
 		{groupOperate, []*cobra.Command{
@@ -83,6 +83,8 @@ a flow are executions, for which show, why, history and tail work as for any oth
 			versionsVerb.command(a), schemaVerb.command(a), typesCommand(a),
 			a.group("schedules", "List, put, edit, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),
+			a.group("triggers", "List, put and remove triggers, which start work for published events", "",
+				triggerVerbs),
 			a.group("gate", "Create, change, show, attach and remove gates, and correct their usage",
 				`gate looks after gates: how much work may use in a period, how often it may start, and how much of it
 may run at once. Work that names a gate (submit --gate), or was created in a scope that the gate is

@@ -157,8 +157,8 @@ var order = []string{
 	"operator", "trail", "golden",
 	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
 	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "talk", "continue", "remind", "totals",
-	"twins", "feed", "workers", "schemas", "times", "why", "schedules", "triggers", "inspect", "catalogue", "lanes", "retention",
-	"keys", "debounce",
+	"twins", "feed", "workers", "schemas", "times", "why", "schedules", "triggers", "inspect", "catalogue", "lanes",
+	"retention", "keys", "debounce",
 	"audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "services", "fair",
 	"fork", "written", "fuzz",
 }

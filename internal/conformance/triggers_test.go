@@ -87,40 +87,41 @@ func (w *env) triggersOf(s engine.Subject) (out []wire.ListTriggersTrigger) {
 }
 
 var triggerScenarios = []scenario{
-	{name: "an event starts an execution of each trigger that it matches, once, whatever is repeated", run: func(w *env) {
-		s, other := w.subject(), w.neighbour()
-		w.trigger(s, "all", nil, kind("k"), priority(7), tags(map[string]string{"a.b": "c"}))
-		w.trigger(s, "paid", map[string]any{"order.state": "paid", "order.total": 12}, kind("k"))
-		w.trigger(s, "other", map[string]any{"order.state": "open"})
-		x := w.event(s, `{"order":{"state":"paid","total":12.0}}`, map[string]*env{"all": w, "paid": other})
-		w.publish(x, 2)
-		entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
-		w.no(err)
-		w.unchanged("published again", func() {
-			n, already, err := w.e.PublishEvent(w.ctx, x)
+	{name: "an event starts an execution of each trigger that it matches, once, whatever is repeated",
+		run: func(w *env) {
+			s, other := w.subject(), w.neighbour()
+			w.trigger(s, "all", nil, kind("k"), priority(7), tags(map[string]string{"a.b": "c"}))
+			w.trigger(s, "paid", map[string]any{"order.state": "paid", "order.total": 12}, kind("k"))
+			w.trigger(s, "other", map[string]any{"order.state": "open"})
+			x := w.event(s, `{"order":{"state":"paid","total":12.0}}`, map[string]*env{"all": w, "paid": other})
+			w.publish(x, 2)
+			entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 			w.no(err)
-			w.all("again", eq(n, 2), eq(already, true))
-		})
-		spread(w, other)
-		all := w.read(triggered(s, x.ID, "all"))
-		w.all("what the definition says", eq(all.Priority, 7), eq(all.Tags["a.b"], "c"))
-		for name, at := range map[string]*env{"all": w, "paid": other} {
-			snapshot := at.read(triggered(s, x.ID, name))
-			w.all(name, eq(snapshot.Kind, "k"), eq(snapshot.Tags["event.subject"], s.Text),
-				eq(snapshot.Tags["event.id"], x.ID))
-			c := at.worker("k").one(triggered(s, x.ID, name))
-			same(w, "input", string(c.Input), string(x.Data))
-		}
-		w.unchanged("delivered again", func() {
-			_, err := admit.Deliver(w.ctx, delivered{w.e, entries}, w.p)
-			w.no(err)
-		})
-		counts := map[string]int{}
-		for _, t := range w.triggersOf(s) {
-			counts[t.Name] = t.Matched
-		}
-		sameDeep(w, "matched", counts, map[string]int{"all": 1, "paid": 1, "other": 0})
-	}},
+			w.unchanged("published again", func() {
+				n, already, err := w.e.PublishEvent(w.ctx, x)
+				w.no(err)
+				w.all("again", eq(n, 2), eq(already, true))
+			})
+			spread(w, other)
+			all := w.read(triggered(s, x.ID, "all"))
+			w.all("what the definition says", eq(all.Priority, 7), eq(all.Tags["a.b"], "c"))
+			for name, at := range map[string]*env{"all": w, "paid": other} {
+				snapshot := at.read(triggered(s, x.ID, name))
+				w.all(name, eq(snapshot.Kind, "k"), eq(snapshot.Tags["event.subject"], s.Text),
+					eq(snapshot.Tags["event.id"], x.ID))
+				c := at.worker("k").one(triggered(s, x.ID, name))
+				same(w, "input", string(c.Input), string(x.Data))
+			}
+			w.unchanged("delivered again", func() {
+				_, err := admit.Deliver(w.ctx, delivered{w.e, entries}, w.p)
+				w.no(err)
+			})
+			counts := map[string]int{}
+			for _, t := range w.triggersOf(s) {
+				counts[t.Name] = t.Matched
+			}
+			sameDeep(w, "matched", counts, map[string]int{"all": 1, "paid": 1, "other": 0})
+		}},
 	{name: "an event is known for a day, and other data under its id is a conflict", run: func(w *env) {
 		s := w.subject()
 		x := w.event(s, `{"a":1}`, nil)
@@ -242,8 +243,8 @@ var triggerScenarios = []scenario{
 		spread(w)
 		same(w, "empty", w.tick().Outbox, 0)
 	}},
-	{name: "an audit removes notices of events that cannot be read, and keeps the others", damaged: "notices of no shape",
-		run: func(w *env) {
+	{name: "an audit removes notices of events that cannot be read, and keeps the others",
+		damaged: "notices of no shape", run: func(w *env) {
 			s := w.subject()
 			w.trigger(s, "a", nil)
 			x := w.event(s, `{}`, map[string]*env{"a": w})

@@ -77,7 +77,8 @@ func ScheduledFlow(partition uint16, name string, incarnation, revision uint64, 
 		strconv.FormatUint(revision, 10), strconv.FormatInt(due.UnixMilli(), 10))
 }
 
-// Subject is what stands for a subject of published events in a namespace, and the partition of all that waits for them.
+// Subject is what stands for a subject of published events in a namespace, and the partition of all that waits for
+// them.
 func Subject(partitions uint16, namespace, subject string) (uint16, uuid.UUID) {
 	id := Derive("flowfabric subject v1", namespace, subject)
 	return Partition(id, partitions), id

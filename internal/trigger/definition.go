@@ -45,7 +45,8 @@ func Encode(d Definition) (text string, terms []string, err error) {
 	if err := option.Foreign(x, "schedule word", "a trigger"); err != nil {
 		return "", nil, err
 	}
-	for _, name := range []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind}, {"lane", x.Lane}} {
+	for _, name := range []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind},
+		{"lane", x.Lane}} {
 		if err := valid.Name(name.field, name.value); err != nil {
 			return "", nil, err
 		}
