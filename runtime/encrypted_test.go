@@ -265,6 +265,12 @@ func fill(w *env, cipher flowfabric.Cipher) (l live, id flowfabric.ExecutionID) 
 	must.No(w, err)
 	_, _ = stopped.Cancel(ctx, flowfabric.CancelAll, why, by) // it may have ended
 	every := schedule.Every(time.Hour, time.Time{})
+	_, err = l.c.PutTrigger(ctx, client.Trigger{Name: readable("trigger"), Subject: readable("subject"),
+		Where: map[string]any{"filter": readable("filter")}, Start: flowfabric.Start{Kind: "nobody"}})
+	must.No(w, err)
+	_, err = l.c.Publish(ctx, client.Event{Subject: readable("subject"), ID: readable("event id"),
+		Data: map[string]string{"filter": readable("filter"), "data": secret("event data")}})
+	must.No(w, err)
 	_, err = client.Schedule(ctx, l.c, readable("schedule"), every, secretChild, secret("schedule input"))
 	must.No(w, err)
 	_, err = client.ScheduleFlow(ctx, l.c, "flows", every, f, client.FirstRunNow())

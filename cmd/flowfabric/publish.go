@@ -68,7 +68,7 @@ nothing.`,
 			text("subject", "subject", "`subject` of the events, required"),
 			text("kind", "kind", "`kind` of work, required"),
 			{to: "where", flag: "where", kind: whereKind,
-				usage: "`field=value` that the data must have, the field by names joined by dots, the value as JSON or else a string; may be repeated"},
+				usage: "`field=value` of the data, as order.id=7; a value that is no JSON is a string; may be repeated"},
 		}, startFlags),
 		needed: [][]string{{"subject"}, {"kind"}},
 		show: told(func(p *page, q *request, set struct {
