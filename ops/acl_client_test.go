@@ -227,6 +227,16 @@ var methods = []method{
 	{"Admin.History", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).History(s.ctx, s.ended().ID()))
 	}},
+	{"Client.Publish", true, func(s *stage, c *client.Client) error {
+		return second(c.Publish(s.ctx, client.Event{Subject: "order.paid"}))
+	}},
+	{"Client.PutTrigger", false, func(s *stage, c *client.Client) error {
+		return second(c.PutTrigger(s.ctx, client.Trigger{Name: "t", Subject: "order.paid",
+			Start: flowfabric.Start{Kind: "k"}}))
+	}},
+	{"Client.RemoveTrigger", false, func(s *stage, c *client.Client) error {
+		return second(c.RemoveTrigger(s.ctx, client.Trigger{Name: "t", Subject: "order.paid"}))
+	}},
 	{"Execution.Logs", true, func(s *stage, c *client.Client) error {
 		for _, err := range c.Execution(s.waiting().ID()).Logs(s.ctx, stream.LogRange{}) {
 			return err
