@@ -53,8 +53,8 @@ type delivery struct {
 // Deliver tells gates and executions what a partition's outbox has for them, about 100 entries of it, starts what
 // published events start, opens the routes that wait for what became free, and forgets what was delivered. It returns
 // how many entries that were; 0 when there is nothing. The process that owns the partition's tick calls it; that two
-// do, or one again after an error or a crash, is harmless. With an error of a recipient's partition the entries for it stay, and those behind
-// them are looked at, too, up to 6,400.
+// do, or one again after an error or a crash, is harmless. With an error of a recipient's partition the entries for it
+// stay, and those behind them are looked at, too, up to 6,400.
 func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, err error) {
 	d := delivery{box: box, stuck: map[recipient]bool{}}
 	after := ""

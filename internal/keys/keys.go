@@ -130,8 +130,8 @@ func (p Partition) TimedKinds(namespace string) string { return string(p) + ":tk
 // string: number of the last call that told times
 func (p Partition) TimesSender(sender string) string { return string(p) + ":tn:" + sender }
 
-// zset: every trigger; of a subject of published events, hash: trigger → terms; hash: what else is known of them; string:
-// an event that was published
+// zset: every trigger; of a subject of published events, hash: trigger → terms; hash: what else is known of them;
+// string: an event that was published
 func (p Partition) Triggers() string                   { return string(p) + ":triggers" }
 func (p Partition) TriggerTerms(subject string) string { return string(p) + ":tr:" + subject }
 func (p Partition) TriggerFacts(subject string) string { return string(p) + ":td:" + subject }

@@ -25,7 +25,8 @@ import (
 func CheckSubject(subject string) error {
 	err := valid.Printable("subject", subject, limits.MaxSubject)
 	if err == nil && (strings.ContainsAny(subject, "{}") || subject == "." || subject == "..") {
-		err = fmt.Errorf("%w: subject %q: want a name without braces that is no dot or two dots", flowfabric.ErrInvalidInput, subject)
+		err = fmt.Errorf("%w: subject %q: want a name without braces that is no dot or two dots",
+			flowfabric.ErrInvalidInput, subject)
 	}
 	return err
 }
