@@ -1140,10 +1140,7 @@ export interface EventBody {
   namespace?: string
   /** what happened, such as order.paid; at most 128 bytes */
   subject: string
-  /**
-   * one of its own for each event of the subject, at most 256 bytes; a repeat is known by it for a day. Default: a new
-   * one
-   */
+  /** a repeat within a day is known by it */
   id?: string
   /** any JSON value, at most 64 KiB; the input of what it starts. Default null */
   data?: unknown

@@ -1198,9 +1198,7 @@ class EventBody(TypedDict):
     subject: str
     """what happened, such as order.paid; at most 128 bytes"""
     id: NotRequired[str]
-    """one of its own for each event of the subject, at most 256 bytes; a repeat is known by it for a day. Default: a
-    new one
-    """
+    """a repeat within a day is known by it"""
     data: NotRequired[Any]
     """any JSON value, at most 64 KiB; the input of what it starts. Default null"""
 
