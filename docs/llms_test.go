@@ -13,11 +13,14 @@ import (
 
 const llmsHead = `# FlowFabric for Go
 
-> FlowFabric runs background work that must not get lost, on Valkey, Redis or a folder: durable steps, waits for people, live output, flows, schedules, limits, agents.
+> FlowFabric runs background work that must not get lost, on Valkey, Redis or a folder: durable steps, waits
+> for people, live output, flows, schedules, limits, agents.
 
-All pages are plain Markdown. Links are relative to this file: in the module (go list -m -f '{{.Dir}}' github.com/flowfabric/flowfabric-go, then docs),
-and at https://raw.githubusercontent.com/flowfabric/flowfabric-go/main/docs/ or, for a release, with its tag instead of main.
-Addresses of pages do not change within a major version. To write code, read the skill first, then the first day, then the page on what you do.
+All pages are plain Markdown. Links are relative to this file: in the module (go list -m -f '{{.Dir}}'
+github.com/flowfabric/flowfabric-go, then docs), and at
+https://raw.githubusercontent.com/flowfabric/flowfabric-go/main/docs/ or, for a release, with its tag instead of
+main. Addresses of pages do not change within a major version. To write code, read the skill first, then the first
+day, then the page on what you do.
 `
 
 // llmsParts are the parts of the list, and the folders of their pages; "" is docs itself. The last one is for those

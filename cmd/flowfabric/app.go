@@ -60,7 +60,8 @@ func (a *app) location() (string, error) {
 	switch {
 	case url == "":
 		return "", usage(
-			"no store is named: set --url, --profile or FLOWFABRIC_URL, such as redis://host:6379, or use --data with 'flowfabric dev' or 'flowfabric serve'")
+			"no store is named: set --url, --profile or FLOWFABRIC_URL, such as redis://host:6379, " +
+				"or use --data with 'flowfabric dev' or 'flowfabric serve'")
 	case inproc.IsEmbedded(url):
 		return "", usage(
 			"embedded: is a store inside another program; use the address redis://… that the program logs at its start, or --data DIR with 'flowfabric dev' or 'flowfabric serve' while it does not run")

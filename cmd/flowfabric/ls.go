@@ -32,8 +32,9 @@ with the index as without, and reads only what lies between the two times. --flo
 lists of their own, which need no index.
 
 With --tag, a list reads only what has the tag if its key is in the index; it is then in the order of
-creation, and --since and --until are times of the creation, whatever the states. Without the key in the index, it reads everything that the other flags
-leave, and a page that has looked at 10,000 executions ends, with a cursor.
+creation, and --since and --until are times of the creation, whatever the states. Without the key in the
+index, it reads everything that the other flags leave, and a page that has looked at 10,000 executions
+ends, with a cursor.
 
 --state failed lists all executions that ended because their attempts failed. That includes expired ones
 whose last attempt timed out (category attempt_timeout). Executions that missed their deadline are under

@@ -153,7 +153,8 @@ func TestApprovalInABrowser(t *testing.T) {
 
 	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	b.want("document.querySelector('h1').innerText", "Thank you")
-	b.want("document.querySelector('[role=status]').innerText", "Your answer “Approve & release” was recorded. You can close this page.")
+	b.want("document.querySelector('[role=status]').innerText",
+		"Your answer “Approve & release” was recorded. You can close this page.")
 	b.want("location.href.replace(/\\?$/, '')", s.base) // the token has left the address
 	b.shoot("recorded")
 	answer, err := x.Result(s.ctx)
