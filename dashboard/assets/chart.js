@@ -24,11 +24,14 @@ const clock = seconds => t => new Date(t * 1000).toLocaleTimeString("en-GB", { h
 const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()
 
 const count = v => Number.isInteger(v) ? number(v) : rate(v)
-const high = 160
+// whole are the steps of an axis of counts.
+const whole = [1, 2, 5].flatMap(n => [0, 1, 2, 3, 4, 5, 6, 7, 8].map(e => n * 10 ** e)).sort((a, b) => a - b)
+
+const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize)
 
 // Chart draws series of points: [name, value of a point, color]. The line above it has the values of the point under the mouse, or of the one that the arrow keys
-// chose, else those of the last. Charts with the same group show the same instant. say makes a text of a value.
-export function Chart({ points, series, label, group, say = count }) {
+// chose, else those of the last. Charts with the same group show the same instant. say makes a text of a value; null is a gap. least is the smallest step of the axis: 0 for any.
+export function Chart({ points, series, label, group, say = count, least = 1 }) {
   const frame = useRef(null), plot = useRef(null)
   const [failed, setFailed] = useState("")
   const [theme, setTheme] = useState(0)
@@ -49,23 +52,23 @@ export function Chart({ points, series, label, group, say = count }) {
     let here = true, resize
     library().then(uPlot => {
       if (!here) return
-      const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "12px system-ui" }
+      const px = rem(), axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: `${0.75 * px}px system-ui` }
       plot.current = new uPlot({
-        width: frame.current.clientWidth, height: high, legend: { show: false },
+        width: frame.current.clientWidth, height: frame.current.clientHeight, legend: { show: false },
         cursor: { y: false, drag: { x: false }, ...(group && { sync: { key: group } }) },
         hooks: { setCursor: [u => setAt(u.cursor.left >= 0 ? u.cursor.idx ?? null : null)] },
         scales: { y: { range: (_, min, max) => [0, Math.max(1, max * 1.1)] } },
-        axes: [{ ...axis, size: 30, space: 70, values: (u, list) => list.map(clock(u.scales.x.max - u.scales.x.min < 300)) }, { ...axis, size: say === count ? 48 : 64, values: (_, list) => list.map(v => say === count ? v >= 10000 ? `${v / 1000}k` : v : say(v)) }],
-        series: [{}, ...series.map(([name, , c]) => ({ label: name, stroke: color(c), width: 2, fill: color(c) + "22", points: { show: false } }))],
+        axes: [{ ...axis, size: 1.9 * px, space: 4.4 * px, values: (u, list) => list.map(clock(u.scales.x.max - u.scales.x.min < 300)) }, { ...axis, size: (say === count ? 3 : 4) * px, space: 1.6 * px, ...(least && { incrs: least < 1 ? [least, ...whole] : whole }), values: (_, list) => list.map(v => say === count ? v >= 10000 ? `${v / 1000}k` : v : say(v)) }],
+        series: [{}, ...series.map(([name, , c]) => ({ label: name, stroke: color(c), width: 2, fill: color(c) + "22", points: { show: (u, n) => u.data[n].includes(null), size: 5, fill: color(c) } }))],
       }, latest.current, frame.current)
-      resize = new ResizeObserver(() => frame.current && plot.current.setSize({ width: frame.current.clientWidth, height: high }))
+      resize = new ResizeObserver(() => frame.current && plot.current.setSize({ width: frame.current.clientWidth, height: frame.current.clientHeight }))
       resize.observe(frame.current)
     }, e => here && setFailed(e.message))
     return () => { here = false; resize?.disconnect(); plot.current?.destroy(); plot.current = null; setAt(null) }
   }, [theme, some])
   useEffect(() => { plot.current?.setData(data) }, [points])
   const i = Math.min(at ?? Infinity, points.length - 1), shown = points[i]
-  const values = series.map(([name, value]) => [name, shown ? say(value(shown)) : "–"])
+  const values = series.map(([name, value]) => [name, shown && value(shown) !== null ? say(value(shown)) : "–"])
   const when = shown ? clock(true)(data[0][i]) : ""
   const show = n => plot.current?.setCursor(n === null ? { left: -10, top: -10 } : { left: plot.current.valToPos(data[0][n], "x"), top: 10 }, true, true)
   const keys = e => {

@@ -16,6 +16,12 @@ const thought = parts => (parts ?? []).filter(p => p.type === "reasoning").map(p
 const called = / (\d+\.\d+)(?: t\d+)?$/ // the number of the call in the name of a sub-agent, maybe with the take behind
 const json = value => typeof value === "string" ? value : JSON.stringify(value, null, 2)
 
+// brief is what a call was given, in a line: two calls of a tool are told apart by it.
+const brief = given => {
+  const line = given && typeof given === "object" && !Array.isArray(given) ? Object.entries(given).map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join(", ") : json(given) ?? ""
+  return line.length > 200 ? line.slice(0, 199) + "…" : line
+}
+
 // isTalk says of a frame that it belongs to a conversation.
 export const isTalk = f => f.type === "message" && ["user", "assistant", "tool"].includes(f.value?.role)
 
@@ -118,7 +124,7 @@ class Talk {
     ;(m.calls ?? []).forEach((c, i) => {
       const card = make("details", "call"), head = make("summary", "")
       const state = make("span", "state", "…")
-      head.append(make("b", "", visible(c.name)), " ", state)
+      head.append(make("b", "", visible(c.name)), " ", make("span", "given", visible(brief(c.arguments))), " ", state)
       card.append(head, make("h4", "", "Arguments"), make("pre", "", visible(json(c.arguments))))
       const value = { card, state, number: `${this.answers}.${i + 1}` }
       this.cards.set(c.id, value)

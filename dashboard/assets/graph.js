@@ -53,9 +53,13 @@ export function Graph({ nodes }) {
   const fits = placed ? Math.max(legible, Math.min(1.25 * parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, (room || frame.current?.clientWidth || placed.size.width) / placed.size.width)) : 1
   const latest = useRef(fits)
   latest.current = fits
+  const first = placed && (nodes.find(n => n.state === "failed" || n.state === "expired") ?? nodes.find(n => n.state === "active") ?? nodes.find(n => !n.edges?.length))?.id, scale = zoom || fits
+  useLayoutEffect(() => { // of what does not fit, the node that matters most is in sight
+    const at = first && room && placed.g.node(first)
+    if (at) frame.current.scrollTo(Math.max(0, (at.x + width / 2 + 8) * fits - room), at.y * fits - frame.current.clientHeight / 2)
+  }, [placed, !room])
   const by = f => setZoom(z => Math.max(least, Math.min(greatest, (z || latest.current) * f)))
   if (!placed) return html`<p class="dim">The graph could not be drawn: ${failed}</p>`
-  const scale = zoom || fits
   const watching = new Set(nodes.filter(n => n.group?.policy === "ended" || n.group?.policy === "failed").map(n => n.id)) // they run whatever those came to
   const line = e => { // from the right side of a node to the left side of the next, level at both ends
     const from = placed.g.node(e.v), to = placed.g.node(e.w), between = placed.g.edge(e).points.slice(1, -1)

@@ -96,6 +96,9 @@ const words = { waiting_gate: "waits for a gate", waiting_children: "waits for o
 
 export const stateWord = state => words[state] || state.replaceAll("_", " ")
 
+// tally is how many are in which state, in words.
+export const tally = counts => Object.entries(counts || {}).map(([s, n]) => `${number(n)} ${n === 1 ? stateWord(s) : stateWord(s).replace(/^waits/, "wait")}`).join(", ")
+
 export function State({ state }) {
   return html`<span class=${"state s-" + state}><span aria-hidden="true">${signs[state] || "•"}</span> ${stateWord(state)}</span>`
 }

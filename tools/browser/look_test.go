@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -47,7 +49,7 @@ func TestChartsSayValues(t *testing.T) {
 	b.wait(`document.querySelector(".plot").getAttribute("aria-valuenow") === "0"`)
 	said := b.text(`document.querySelector(".plot").getAttribute("aria-valuetext")`)
 	when, values, _ := strings.Cut(said, ": ")
-	if values != "Completed 0, Failed 0" {
+	if values != "Completed 0/s, Failed 0/s" {
 		t.Errorf("it says %q", said)
 	}
 	b.wait(`[...document.querySelectorAll(".chart .when")].every(e => e.innerText === ` + literal(when) + `)`)
@@ -81,7 +83,7 @@ const groups = `(() => {
 		const times = (p50_ms, p99_ms) => ({ count: 10, p50_ms, p90_ms: p50_ms, p99_ms })
 		const sum = n => ({ completed: 10, failed: n, waited: times(5, 1500), ran: times(120, 61000) })
 		if (path === "/v1/times") return json({ steps: [0, 1, 2].map(n => ({ at: ago(60000 * (3 - n)), ...sum(n) })),
-			kinds: [{ kind: "send-invoice", ...sum(3) }] }, url)
+			kinds: [{ kind: "send-invoice", ...sum(3) }, { kind: "synchronise-".repeat(5), ...sum(0) }] }, url)
 		return real(url, init)
 	} })()`
 
@@ -261,5 +263,34 @@ func TestFailedExecution(t *testing.T) {
 	b.visit("executions/" + child["id"].(string))
 	b.wait(`[...document.querySelectorAll(".facts a")].some(e => e.hash === "#/executions/` +
 		family.ID().String() + `")`)
+	b.quiet(asked401)
+}
+
+// With the index the list is in the order of creation over all states, and counts are whole; without it the page
+// says that the order is of each state, and counts end at 50.
+func TestListWithAndWithoutIndex(t *testing.T) {
+	d := deploy(t, true)
+	b := openBrowser(t)
+	b.window(1440, 900, "light")
+	b.enter(d, "viewer")
+	_, err := client.SubmitMany(t.Context(), d.client, scene.Never, make([]string, 80), flowfabric.Lane("audio"))
+	must.No(t, err) // more than one page shows
+	order := `[...document.querySelectorAll("select")].find(e => e.labels[0]?.innerText === "Order")?.options[0].text`
+	completed := `[...document.querySelectorAll(".facet")].find(e => e.innerText === "completed")?.dataset.count`
+	b.visit("executions")
+	b.wait(order + ` === "newest per state"`)
+	b.wait(completed + ` === "50+"`)
+	b.visit("executions?state=failed")
+	b.wait(order + ` === "newest first"`)
+	all := true
+	_, err = d.admin.SetIndex(t.Context(), admin.IndexChange{All: &all})
+	must.No(t, err)
+	id := d.submit(map[string]any{"kind": "transcribe-audio", "lane": "audio"})
+	done := counted(t.Context(), t, d, admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed}})
+	b.visit("flows")
+	b.visit("executions")
+	b.wait(order + ` === "newest first"`)
+	b.wait(completed + ` === ` + literal(strconv.Itoa(done)))
+	b.wait(`document.querySelector("tbody tr a.mono").title === ` + literal(id))
 	b.quiet(asked401)
 }

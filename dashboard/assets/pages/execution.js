@@ -134,6 +134,15 @@ function Steps({ id, steps }) {
     ${s.error && html`<p class="bad-text">${visible(s.error)}</p>`}${shown[s.name] && html`<${Payload} of=${shown[s.name]} name=${`value of ${s.name}`} />`}</li>`)}</ul></div>`
 }
 
+// inOrder puts a step that failed behind those that were recorded in the same millisecond: they came first.
+function inOrder(steps) {
+  for (let i = 0; i + 1 < steps.length; i++) {
+    const a = steps[i], b = steps[i + 1]
+    if (a.state === "failed" && b.state !== "failed" && a.attempt === b.attempt && a.ended_at === b.ended_at) { steps[i] = b; steps[i + 1] = a }
+  }
+  return steps
+}
+
 // whatIsGone says of an act which steps stay behind or are forgotten.
 const whatIsGone = names => names?.length ? ` ${plural(names.length, "step")}: ${names.slice(0, 5).map(visible).join(", ")}${names.length > 5 ? " …" : ""}.` : ""
 
@@ -218,7 +227,7 @@ function Logs({ id, attempt, from, to, live }) {
   const lines = page.data.items.filter(l => !from || Date.parse(l.at) >= from && Date.parse(l.at) <= to)
   return html`<div class="logs"><h3 id="logs">Logs</h3><${Field} label="From level" kind="choice" value=${String(least)} onInput=${v => choose(Number(v))} options=${levels.map((l, n) => [String(n), l])} />
     ${lines.length === 0 ? html`<p class="none">${least ? "Nothing of such a level." : "Nothing was logged."}</p>` : html`<ol class="lines" tabindex="0" aria-labelledby="logs">${lines.map((l, n) => html`<li key=${l.cursor ?? n} class=${"l-" + String(l.level).toLowerCase()}>
-      <time datetime=${l.at} title=${l.at}>${new Date(l.at).toLocaleTimeString("en-GB", { hour12: false, fractionalSecondDigits: 3 })}</time> <b>${visible(l.level)}</b> <span>${l.message === undefined ? html`<span class="none">not shown</span>` : visible(l.message)}</span>
+      <time datetime=${l.at} title=${l.at}>${new Date(l.at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })}</time> <b>${visible(l.level)}</b> <span>${l.message === undefined ? html`<span class="none">not shown</span>` : visible(l.message)}</span>
       ${l.dropped > 0 && html`<span class="dim">(${plural(l.dropped, "line")} before it could not be kept)</span>`}${l.attributes && html`<span class="attrs"> ${Object.entries(l.attributes).map(([k, v]) => html`<span key=${k}><i>${visible(k)}=</i>${visible(typeof v === "string" ? v : JSON.stringify(v))}</span> `)}</span>`}</li>`)}</ol>`}
     ${page.data.next_cursor && want < 1000 && html`<button type="button" class="small" onClick=${() => more(1000)}>Show more</button>`}</div>`
 }
@@ -254,7 +263,7 @@ export default function Execution({ id }) {
       get(path + "/history", {}, signal), get(path + "/why", {}, signal), get(path + "/steps", {}, signal).catch(missing), get(path + "/messages", {}, signal).catch(missing),
       x.state === "suspended" ? get(path + "/wait", {}, signal).catch(missing) : null])
     const family = !x.flow && may("getFlow") && (history.items.some(e => e.kind === "suspended" && e.detail === "waiting_for_children") || steps?.items.some(s => s.kind === "children")) && !!await get("flows/" + id, {}, signal).catch(missing)
-    return { x, full: nearly(x, steps?.items ?? [], history.items), history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: steps?.items ?? [], messages, ask: waits, family }
+    return { x, full: nearly(x, steps?.items ?? [], history.items), history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: inOrder(steps?.items ?? []), messages, ask: waits, family }
   }
   const page = useLoad(load, [id])
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })

@@ -24,17 +24,25 @@ export function asked(f, ns) {
   return query
 }
 
-const counted = 50 // so many of a state are counted by listing them
+const counted = 50 // so many of a state are counted by listing them, if the store has no index that counts
+
+// keeps says whether the store keeps what a filter asks for in the order of creation, and so can count it.
+const keeps = (index, f) => !!index && !index.building && (f.tag ? !f.tag.includes(",") && !!index.tags?.some(t => t.ready && f.tag.trim().startsWith(t.key + "=")) : index.all)
 
 // useCounts counts what the filter matches in each state: [number, whether there are more].
-function useCounts(f, ns, page) {
+function useCounts(f, ns, page, index) {
   const { now } = useStore(pulse), who = useStore(me)
   const { state, newest, ...rest } = f, key = JSON.stringify(rest) + ns
+  const whole = may("countExecutions") && keeps(index, f) && !f.error && others.every(k => !f[k])
   const all = page && !page.cursor && !state.length // then the list itself has them
   const bare = ns === "*" && !who.namespaces && Object.values(rest).every(v => !v)
   const known = now && bare ? { waiting: now.waiting, active: now.active, delayed: now.delayed, suspended: now.suspended, held: now.held, waiting_children: now.waiting_children } : {}
   const ask = useLoad(async signal => {
     if (all || !page) return {}
+    if (whole) {
+      const { newest, ...query } = asked({ ...rest, newest: true }, ns), got = await get("executions:count", query, signal)
+      return Object.fromEntries(states.map(s => [s, [got.states[s] ?? 0, !!got.more]]))
+    }
     const out = {}, left = states.filter(s => known[s] === undefined), work = async () => {
       for (let s = left.shift(); s; s = left.shift()) {
         const got = await get("executions", { ...asked({ ...rest, state: [s], newest: true }, ns), limit: counted }, signal)
@@ -43,7 +51,7 @@ function useCounts(f, ns, page) {
     }
     await Promise.all([work(), work()])
     return out
-  }, [key, !page, all], { live: false, about: key })
+  }, [key, !page, all, whole], { live: false, about: key })
   useEffect(() => {
     const timer = setInterval(() => { if (!document.hidden) ask.reload() }, 30000)
     return () => clearInterval(timer)
@@ -57,7 +65,7 @@ const stateOf = x => x.state === "waiting" && x.blocking_reason === "held_by_ope
 const brief = { waiting_children: "for others", waiting_gate: "for a gate" }
 const few = n => n < 100000 ? number(n) : n < 1e6 ? `${Math.round(n / 1000)}k` : `${(n / 1e6).toFixed(1)}M`
 
-function Filters({ f, set, counts, ns }) {
+function Filters({ f, set, counts, ns, ordered }) {
   const [draft, change] = useDraft(f, typed => set(typed, become))
   const [shown, show] = useState(false) // on a phone they take the room of the list
   const queues = useLoad(signal => may("listQueues") ? get("queues", { namespace: ns }, signal) : { items: [] }, [ns], { live: false })
@@ -74,7 +82,7 @@ function Filters({ f, set, counts, ns }) {
     <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
     <${Field} label="Error message" value=${draft.error} onInput=${change("error")} placeholder="contains" />
     <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => set({ ...draft, within: v })} />
-    <${Field} label="Order" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div>
+    <${Field} label="Order" kind="choice" options=${[["true", ordered ? "newest first" : "newest per state"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div>
     <datalist id="kinds">${names("kind").map(k => html`<option key=${k} value=${k} />`)}</datalist><datalist id="lanes">${names("lane").map(l => html`<option key=${l} value=${l} />`)}</datalist>
     <fieldset><legend class="hidden">States</legend><div class="facets">${states.map(s => html`<button key=${s} type="button" class=${"facet" + (draft.state.includes(s) ? " on" : counts[s]?.[0] === 0 ? " zero" : "")} aria-pressed=${draft.state.includes(s)}
       data-count=${counts[s] ? `${few(counts[s][0])}${counts[s][1] ? "+" : ""}` : "·"} onClick=${() => flip(s)}>${brief[s] ?? stateWord(s)}</button>`)}</div></fieldset></form>`
@@ -215,6 +223,7 @@ export default function Executions({ query }) {
   const [want, setWant] = useState(pageSize)
   const [chosen, choose] = useState(new Set())
   useEffect(() => { setWant(pageSize); choose(new Set()) }, [key, ns])
+  const index = useLoad(signal => may("getIndex") ? get("index", {}, signal).catch(() => null) : null, [], { live: false })
   const set = (next, move = go) => move(["executions"], { ...next, newest: next.newest ? "" : "false" })
   const page = useLoad(signal => loadAll("executions", { ...asked(f, ns), limit: pageSize }, want, signal), [key, ns, want], { live: want <= 1000, about: key + ns })
   const picked = (page.data?.items ?? []).filter(x => chosen.has(x.id))
@@ -232,11 +241,11 @@ export default function Executions({ query }) {
     }, done: r => `${plural(r.done, "execution")} done${r.failed.length ? `; ${plural(r.failed.length, "other")} refused: ${r.failed[0]}` : ""}.`, then: () => { choose(new Set()); page.reload() } })
   const one = name => (x, v) => post(`executions/${x.id}:${name}`, { reason: v.reason })
   const several = useSeveral()
-  const canBulk = may("bulk"), counts = useCounts(f, ns, page.data)
+  const canBulk = may("bulk"), counts = useCounts(f, ns, page.data, index.data)
   return html`<div><div class="title"><h1>Executions</h1><div class="actions"><${Views} query=${query} />
       ${canBulk && html`<${Menu} label="All that match" items=${Object.entries(bulkActions).filter(([, a]) => (!a.need || may(a.need)) && (!f.state.length || f.state.some(s => isEnded(s) ? a.ended : a.open))).map(([name, a]) => ({ label: `${a.label}…`, danger: a.danger, run: () => bulk(name) }))} />`}
       ${may("submit") && html`<button type="button" class="main" onClick=${() => submitNew(ns)}>Submit one</button>`}</div></div>
-    <${Filters} f=${f} set=${set} counts=${counts} ns=${ns} />
+    <${Filters} f=${f} set=${set} counts=${counts} ns=${ns} ordered=${f.state.length === 1 || !may("getIndex") || index.loading || keeps(index.data, f)} />
     ${picked.length > 0 && html`<div class="picked" role="status"><b>${plural(picked.length, "execution")} chosen</b>
       ${may("cancel") && html`<button type="button" class="danger" onClick=${() => each("cancel", "Cancel", "be cancelled", one("cancel"), true)}>Cancel…</button>`}
       ${may("replay") && html`<button type="button" onClick=${() => each("replay", "Replay", "run again", one("replay"))}>Replay…</button>`}
@@ -249,13 +258,13 @@ export default function Executions({ query }) {
         ? html`<p>Nothing was submitted yet. Submit one here, or from your program with <code>client.Submit</code>.</p>` : html`<p>Take a filter away, or <a href="#/executions">show all</a>.</p>`}<//>`
       : html`<div><${Table} label="Executions" rows=${data.items} id=${x => x.id} chosen=${may("cancel") ? chosen : undefined} onChoose=${choose} columns=${[
         { name: "State", class: "head", cell: x => html`<${State} state=${stateOf(x)} />` },
-        { name: "Kind", class: "head", cell: x => html`<a href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title="Show only this kind">${x.kind}</a>` },
+        { name: "Kind", class: "head name", cell: x => html`<a class="clip" href=${to(["executions"], { ...f, newest: "", kind: x.kind })} title=${`${x.kind}: show only this kind`}>${x.kind}</a>` },
         { name: "Execution", class: "head", cell: x => html`<a href=${to(["executions", x.id])} class="mono" title=${x.id}>${shortID(x.id)}</a>` },
         { name: "Error or tags", class: "clip grow", cell: x => x.drift ? html`<${Chip} kind="bad">${x.drift}<//>` : x.failure ? html`<span class=${"clip" + (x.state === "skipped" ? " dim" : " bad-text")} title=${visible(x.failure.message || x.failure.category)}>${visible(x.failure.message || x.failure.category.replaceAll("_", " "))}</span>` : html`<${Tags} tags=${x.tags} short />` },
         { name: "Worker", cell: x => x.worker ? html`<span class="clip short" title=${x.worker}>${x.worker}</span>` : html`<span class="none">–</span>` },
-        { name: "Lane", cell: x => x.lane },
+        { name: "Lane", class: "roomy", cell: x => html`<span class="clip short" title=${x.lane}>${x.lane}</span>` },
         ...(several ? [{ name: "Namespace", cell: x => x.namespace }] : []),
-        { name: "Attempts", class: "num", cell: x => x.attempts ? number(x.attempts) : html`<span class="none">0</span>` },
+        { name: "Attempts", class: "num wider", cell: x => x.attempts ? number(x.attempts) : html`<span class="none">0</span>` },
         { name: "Priority", class: "num wider", cell: x => x.priority ? number(x.priority) : html`<span class="none">0</span>` },
         { name: "Created", class: "num", cell: x => html`<${Time} at=${x.created_at} />` },
         { name: "Took", class: "num", title: "Took", cell: x => isEnded(x.state) || x.state === "active" ? html`<${Since} at=${x.started_at} until=${x.ended_at} />` : html`<span class="none">–</span>` }]} />

@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, Section, shortID, Since, State, stateWord, Table, Tags, Time, to, visible } from "../ui.js"
+import { act, checkID, Copy, Empty, Facts, Loaded, Menu, number, plural, Section, shortID, Since, State, Table, Tags, tally, Time, to, visible } from "../ui.js"
 import { Graph, mostNodes, prepare, took } from "../graph.js"
 
 const over = new Set(["completed", "failed", "cancelled"])
@@ -27,12 +27,12 @@ export default function Flow({ id }) {
     ].filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/flows">Flows</a> / <a href=${to(["flows"], { kind: x.kind })}>${x.kind}</a></p><h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
         <div class="actions"><${State} state=${x.state} />${items.length > 0 && html`<${Menu} label="Actions" kind="main" items=${items} />`}</div></div>
-      <${Section} id="graph" title="Graph" note=${Object.entries(x.count || {}).map(([s, n]) => `${number(n)} ${stateWord(s)}`).join(", ")}>
+      <${Section} id="graph" title="Graph" note=${tally(x.count)}>
         ${x.nodes.length > mostNodes ? html`<p class="dim">The flow has ${number(x.nodes.length)} nodes; the picture shows up to ${mostNodes}. The table below has all of them.</p>` : html`<${Graph} nodes=${x.nodes} />`}<//>
       <${Section} id="nodes" title="Nodes"><${Table} label="Nodes" rows=${x.nodes} columns=${[
         { name: "State", class: "head", cell: n => n.state ? html`<${State} state=${n.state} />` : html`<span class="none">purged</span>` },
-        { name: "Node", class: "head", cell: n => html`<a class="clip" href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
-        { name: "Kind", cell: n => n.kind },
+        { name: "Node", class: "head name", cell: n => html`<a class="clip" title=${visible(n.name)} href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
+        { name: "Kind", class: "name", cell: n => html`<span class="clip" title=${n.kind}>${n.kind}</span>` },
         { name: "Took", class: "num", cell: n => took(n) === undefined ? html`<span class="none">–</span>` : html`<span><${Since} at=${n.started_at} until=${n.ended_at} />${n.attempt > 1 && html` <small class="dim">attempt ${n.attempt}</small>`}</span>` },
         { name: "Waits for", class: "num wide", cell: n => n.edges ? html`<span title=${n.group ? `${number(n.group.succeeded)} succeeded, ${number(n.group.failed)} failed, ${number(n.group.skipped)} skipped` : ""}>${waits(n)}</span>` : html`<span class="none">–</span>` },
         { name: "Failure", class: "whole", cell: n => n.category ? html`<span class=${n.state === "failed" || n.state === "expired" ? "bad-text" : "dim"}>${n.category.replaceAll("_", " ")}</span>` : "" }]} /><//>

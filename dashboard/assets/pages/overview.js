@@ -47,17 +47,19 @@ const Recent = ({ of: data }) => html`<ul class="plain">${data.items.map(x => ht
   <a href=${to(["executions", x.id])}>${x.kind} ${shortID(x.id)}</a> <span class="dim"><${Time} at=${x.ended_at} /></span>
   <p>${visible(x.failure?.message || x.failure?.category || x.state)}</p></li>`)}</ul>`
 
-const time = t => t?.count ? `${span(t.p50_ms)} / ${span(t.p99_ms)}` : html`<span class="none">–</span>`
+const perSecond = v => `${Number.isInteger(v) ? number(v) : rate(v)}/s`
+
+const time = t => t?.count ? html`<span><span>${span(t.p50_ms)}</span> / <span>${span(t.p99_ms)}</span></span>` : html`<span class="none">–</span>`
 
 // Latency says how long executions waited and ran: in a table by kind, and in a chart over the last hour, of all kinds or of one.
 function Latency({ of: all, ns, kind, choose }) {
   const one = useLoad(signal => kind ? get("times", { namespace: ns, kind }, signal) : null, [ns, kind], { about: kind })
   const kinds = all.kinds ?? [], steps = (kind ? one.data?.steps : all.steps) ?? []
-  return html`<div class="two"><div>
+  return html`<div class="two times"><div>
       <${Field} label="Kind" kind="choice" value=${kind} onInput=${choose} options=${[["", "all kinds"], ...kinds.filter(k => k.kind).map(k => [k.kind, k.kind])]} />
-      <${Chart} key=${kind} points=${steps} say=${span} label=${`How long executions ${kind ? `of kind ${kind} ` : ""}waited and ran in the last hour`} series=${[["Ran, half", t => t.ran.count ? t.ran.p50_ms : 0, "main"], ["Ran, 99 %", t => t.ran.count ? t.ran.p99_ms : 0, "pause"], ["Waited, 99 %", t => t.waited.count ? t.waited.p99_ms : 0, "wait"]]} /></div>
+      <${Chart} key=${kind} points=${steps} least=${0} say=${span} label=${`How long executions ${kind ? `of kind ${kind} ` : ""}waited and ran in the last hour`} series=${[["Ran, half", t => t.ran.count ? t.ran.p50_ms : null, "main"], ["Ran, 99 %", t => t.ran.count ? t.ran.p99_ms : null, "pause"], ["Waited, 99 %", t => t.waited.count ? t.waited.p99_ms : null, "wait"]]} /></div>
     <${Table} label="Times by kind" id=${r => r.kind} rows=${kinds.slice(0, 12)} columns=${[
-      { name: "Kind", class: "head", cell: r => r.kind ? html`<a href=${to(["executions"], { kind: r.kind })}>${r.kind}</a>` : "others" },
+      { name: "Kind", class: "head name", cell: r => r.kind ? html`<a class="clip" title=${r.kind} href=${to(["executions"], { kind: r.kind })}>${r.kind}</a>` : "others" },
       { name: "Completed", class: "num", cell: r => number(r.completed) }, { name: "Failed", class: "num", cell: r => r.failed ? html`<span class="bad-text">${number(r.failed)}</span>` : "0" },
       { name: "Waited", class: "num", title: "Waited, half / 99 %", cell: r => time(r.waited) }, { name: "Ran", class: "num", title: "Ran, half / 99 %", cell: r => time(r.ran) }]} /></div>`
 }
@@ -108,7 +110,7 @@ export default function Overview() {
       <${Tile} name="Workers" value=${number(now.workers)} note=${lost ? `${number(lost)} lost` : replaced > 0 && workers.data ? `${number(replaced)} replaced` : "alive"} bad=${lost > 0 || !now.workers && now.waiting > 0} href=${to(["workers"])} />`}
     </div>
     ${!some && html`<div class="two">
-      <${Section} id="throughput" title="Throughput" note="a second, last hour"><${Chart} points=${history} group="hour" series=${[["Completed", p => p.completed_per_s, "good"], ["Failed", p => p.failed_per_s, "bad"]]} label="Completed and failed executions a second in the last hour" /><//>
+      <${Section} id="throughput" title="Throughput" note="last hour"><${Chart} points=${history} group="hour" least=${0.5} say=${perSecond} series=${[["Completed", p => p.completed_per_s, "good"], ["Failed", p => p.failed_per_s, "bad"]]} label="Completed and failed executions a second in the last hour" /><//>
       <${Section} id="load" title="Load" note="executions, last hour"><${Chart} points=${history} group="hour" series=${[["Waiting", p => p.waiting, "wait"], ["Running", p => p.active, "main"]]} label="Waiting and running executions in the last hour" /><//></div>`}
     <div class="two">
     <${Section} id="failures" title="Failures" note=${failed.data?.groups ? "of the last 24 hours, those alike together" : "of the last 24 hours"} actions=${html`<a href=${to(["executions"], { state: "failed" })}>All failures</a>`}>
@@ -116,11 +118,11 @@ export default function Overview() {
     <${Section} id="queues" title="Queues" note="the longest first" actions=${html`<a href=${to(["queues"])}>All queues</a>`}>
       ${queues.length === 0 ? html`<${Empty} title="No queues yet"><p>A queue appears with the first execution of a kind. Submit one on the page <a href=${to(["executions"])}>Executions</a>, or from your program.</p><//>`
         : html`<${Table} label="Queues" id=${q => [q.namespace, q.lane, q.kind, q.capabilities].join(" ")} rows=${queues.slice(0, 10)} columns=${[
-          { name: "Kind", class: "head", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>` },
+          { name: "Kind", class: "head name", cell: q => html`<a class="clip" title=${q.kind} href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>` },
           ...(new Set(queues.map(q => q.namespace)).size > 1 ? [{ name: "Namespace", cell: q => q.namespace }] : []),
-          { name: "Lane", cell: q => html`${q.lane} ${q.lane_state !== "active" && html`<${Chip} kind="warn">${q.lane_state}<//>`}` },
+          { name: "Lane", cell: q => html`<span class="clip short" title=${q.lane}>${q.lane}</span> ${q.lane_state !== "active" && html`<${Chip} kind="warn">${q.lane_state}<//>`}` },
           { name: "Waiting", class: "num", cell: q => number(q.waiting) },
           { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest_at} />` },
-          { name: "Stored", class: "num", cell: q => number(q.stored) }]} />`}<//></div>
+          { name: "Stored", class: "num wider", cell: q => number(q.stored) }]} />`}<//></div>
     ${times.data?.kinds?.length > 0 && html`<${Section} id="times" title="How long it takes" note="last hour: half of the executions took at most so long, and 99 of 100"><${Latency} of=${times.data} ns=${ns} kind=${kind} choose=${choose} /><//>`}</div>`
 }
