@@ -94,8 +94,8 @@ function moved(now) {
 const share = 150, restShare = 600, rest = 8000 // the latter two, in ms, while no sum moves
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
-// The last value stays while the next one is on its way, unless it is about something else.
-export function useLoad(load, depends, { live = true, about } = {}) {
+// The last value stays while the next one is on its way, unless it is about something else. least is the shortest pause in ms between loads by itself.
+export function useLoad(load, depends, { live = true, about, least = 2000 } = {}) {
   const [got, set] = useState({ data: null, error: null, loading: true })
   const turn = useRef(0), busy = useRef(false), wanted = useRef(false), latest = useRef(load), shown = useRef("")
   latest.current = load
@@ -119,7 +119,7 @@ export function useLoad(load, depends, { live = true, about } = {}) {
     if (mine !== turn.current) return
     busy.current = false
     const now = performance.now(), took = now - began
-    again.current = now + Math.min(15000, Math.max(2000, share * took))
+    again.current = now + Math.max(least, Math.min(15000, share * took))
     stale.current = now + Math.min(60000, Math.max(rest, restShare * took))
     if (wanted.current) { wanted.current = false; run.current() }
   }

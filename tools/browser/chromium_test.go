@@ -66,12 +66,18 @@ func (b *tab) another() *tab {
 	return openTab(b.T, b.ctx)
 }
 
+// apart opens a tab with connections and a memory of its own, as of a person at another computer.
+func (b *tab) apart() *tab {
+	b.Helper()
+	return openTab(b.T, b.ctx, chromedp.WithNewBrowserContext())
+}
+
 // openTab opens a tab in a browser, which it starts if there is none in ctx.
-func openTab(t *testing.T, ctx context.Context) *tab {
+func openTab(t *testing.T, ctx context.Context, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	b := &tab{T: t}
 	var cancel context.CancelFunc
-	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(func(event any) {
+	b.ctx, cancel = chromedp.NewContext(ctx, append(options, chromedp.WithListener(func(event any) {
 		text := ""
 		switch e := event.(type) {
 		case *log.EventEntryAdded: // also what the content security policy stopped
@@ -88,7 +94,7 @@ func openTab(t *testing.T, ctx context.Context) *tab {
 			defer b.mu.Unlock()
 			b.complaints = append(b.complaints, text)
 		}
-	}))
+	}))...)
 	t.Cleanup(cancel)
 	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})

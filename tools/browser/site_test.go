@@ -86,6 +86,24 @@ type deployment struct {
 // deploy starts all of it. Without fill the store is empty.
 func deploy(t *testing.T, fill bool) *deployment {
 	t.Helper()
+	d := stand(t)
+	ctx, cancel := testwait.Context(t, t.Context())
+	t.Cleanup(cancel)
+	s, err := scene.Start(ctx, d.store)
+	must.No(t, err)
+	t.Cleanup(s.Stop)
+	d.scene, d.client, d.admin = s, s.Client, s.Admin
+	if fill {
+		must.No(t, s.Fill(ctx))
+	}
+	d.serve()
+	t.Cleanup(d.kill)
+	return d
+}
+
+// stand is a Redis, and all that serve needs to begin on it.
+func stand(t *testing.T) *deployment {
+	t.Helper()
 	d := &deployment{t: t, store: testserver.Redis(t), secrets: map[string]string{}}
 	var entries []string
 	add := func(name string, role httpapi.Role, namespaces ...string) {
@@ -101,21 +119,10 @@ func deploy(t *testing.T, fill bool) *deployment {
 	add("blue", httpapi.Operator, "blue")
 	d.tokens = filepath.Join(t.TempDir(), "tokens.json")
 	must.No(t, os.WriteFile(d.tokens, []byte("["+strings.Join(entries, ",")+"]"), 0o600))
-	ctx, cancel := testwait.Context(t, t.Context())
-	t.Cleanup(cancel)
-	s, err := scene.Start(ctx, d.store)
-	must.No(t, err)
-	t.Cleanup(s.Stop)
-	d.scene, d.client, d.admin = s, s.Client, s.Admin
-	if fill {
-		must.No(t, s.Fill(ctx))
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.No(t, err)
 	d.base = "http://" + listener.Addr().String() + "/"
 	listener.Close()
-	d.serve()
-	t.Cleanup(d.kill)
 	return d
 }
 

@@ -222,7 +222,16 @@ const levels = ["all levels", "debug", "info", "warn", "error"]
 // Logs are what the handler logged in an attempt, or during a part of it.
 function Logs({ id, attempt, from, to, live }) {
   const [least, choose] = useState(0), [want, more] = useState(100)
-  const page = useLoad(signal => get(`executions/${id}/logs`, { attempt, level: least ? levels[least] : "", limit: want }, signal).catch(missing), [id, attempt, least, want], { live })
+  const page = useLoad(signal => get(`executions/${id}/logs`, { attempt, level: least ? levels[least] : "", limit: want }, signal).catch(missing), [id, attempt, least, want], { live: live && !may("followLogs") })
+  const reload = useRef(null), last = useRef("")
+  reload.current = page.reload
+  last.current = page.data?.items.at(-1)?.cursor ?? ""
+  useEffect(() => { // a line moves no sum of the store, so that lines are followed
+    if (!live || !page.data || !may("followLogs")) return
+    let soon = 0
+    const leave = whileVisible(signal => follow(`executions/${id}/logs/events`, { query: { attempt, level: least ? levels[least] : "", after: last.current }, signal, on() { soon ||= setTimeout(() => { soon = 0; reload.current() }, 300) } }))
+    return () => { clearTimeout(soon); leave() }
+  }, [id, attempt, least, live, !page.data])
   if (!page.data) return html`<div class="logs">${page.error ? html`<${Failure} error=${page.error} />` : ""}</div>`
   const lines = page.data.items.filter(l => !from || Date.parse(l.at) >= from && Date.parse(l.at) <= to)
   return html`<div class="logs"><h3 id="logs">Logs</h3><${Field} label="From level" kind="choice" value=${String(least)} onInput=${v => choose(Number(v))} options=${levels.map((l, n) => [String(n), l])} />
@@ -265,7 +274,7 @@ export default function Execution({ id }) {
     const family = !x.flow && may("getFlow") && (history.items.some(e => e.kind === "suspended" && e.detail === "waiting_for_children") || steps?.items.some(s => s.kind === "children")) && !!await get("flows/" + id, {}, signal).catch(missing)
     return { x, full: nearly(x, steps?.items ?? [], history.items), history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: inOrder(steps?.items ?? []), messages, ask: waits, family }
   }
-  const page = useLoad(load, [id])
+  const page = useLoad(load, [id], { least: 4000 }) // its events come at once
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
   const state = page.data?.x.state
   const result = useLoad(signal => state && isEnded(state) ? get(`executions/${id}/result`, {}, signal) : null, [id, state, page.data?.x.replays], { live: false })

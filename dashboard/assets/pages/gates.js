@@ -74,15 +74,26 @@ function Who({ of: g, close }) {
     <div class="buttons"><button type="button" class="main" onClick=${() => close()}>Close</button></div></div>`
 }
 
+// queues are those that are kept back, of all partitions together.
+function queues(closed) {
+  const sums = new Map()
+  for (const c of closed) {
+    const key = [c.namespace, c.lane, c.kind, c.reason.text].join("/"), sum = sums.get(key)
+    sums.set(key, { ...c, key, waiting: c.waiting + (sum?.waiting ?? 0), until: sum && (sum.until ?? "") < (c.until ?? "") ? sum.until : c.until })
+  }
+  return [...sums.values()].sort((a, b) => b.waiting - a.waiting)
+}
+
 // Busy has one row for each gate, or limit of a key, that holds work back, and the queues that wait.
 function Busy({ of: { busy, closed } }) {
+  const kept = queues(closed)
   return html`${busy?.length > 0 && html`<${Table} label="Gates that hold work back" rows=${busy} id=${holding} columns=${[
     { name: "Gate", class: "head whole", cell: g => html`<b>${holding(g)}</b>` }, { name: "Waiting", class: "num", cell: g => number(g.waiting) }, { name: "In line", class: "num wide", cell: g => number(g.in_line) }, { name: "Held", class: "num", cell: g => number(g.held) },
     { name: "Why", class: "grow whole", cell: g => visible(g.why || "") }, { name: "Next try", class: "num", cell: g => html`<${Time} at=${g.next_at} />` }, { name: "Period ends", class: "num wide wider", cell: g => html`<${Time} at=${g.period_ends_at} />` },
     ...(busy.some(g => g.holders || g.line || g.spenders) ? [{ name: "Actions", class: "end", cell: g => (g.holders || g.line || g.spenders) && html`<button type="button" onClick=${() => open(Who, { of: g })} aria-label=${`Who waits for ${holding(g)}`}>Who…</button>` }] : [])]} />`}
-    ${closed.length > 0 && html`<details><summary>${plural(closed.length, "queue")} ${closed.length === 1 ? "waits" : "wait"}</summary><${Table} label="Queues that are kept back" rows=${closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.reason.text].join("/")} columns=${[
-      { name: "Kind", class: "whole", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane })}>${c.kind}</a>` }, { name: "Lane", class: "whole", cell: c => c.lane }, { name: "Why", class: "grow whole", cell: c => visible(c.reason.text) },
-      { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }, { name: "Partition", class: "num wide", cell: c => c.partition }]} /></details>`}`
+    ${kept.length > 0 && html`<details open=${kept.length < 6}><summary>${plural(kept.length, "queue")} ${kept.length === 1 ? "waits" : "wait"}</summary><${Table} label="Queues that are kept back" rows=${kept} id=${c => c.key} columns=${[
+      { name: "Kind", class: "whole", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane, state: ["waiting", "waiting_gate"] })}>${c.kind}</a>` }, { name: "Lane", class: "whole", cell: c => c.lane }, { name: "Why", class: "grow whole", cell: c => visible(c.reason.text) },
+      { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }]} /></details>`}`
 }
 
 function All() {

@@ -53,7 +53,7 @@ const time = t => t?.count ? html`<span><span>${span(t.p50_ms)}</span> / <span>$
 
 // Latency says how long executions waited and ran: in a table by kind, and in a chart over the last hour, of all kinds or of one.
 function Latency({ of: all, ns, kind, choose }) {
-  const one = useLoad(signal => kind ? get("times", { namespace: ns, kind }, signal) : null, [ns, kind], { about: kind })
+  const one = useLoad(signal => kind ? get("times", { namespace: ns, kind }, signal) : null, [ns, kind], { about: kind, least: 20000 })
   const kinds = all.kinds ?? [], steps = (kind ? one.data?.steps : all.steps) ?? []
   return html`<div class="two times"><div>
       <${Field} label="Kind" kind="choice" value=${kind} onInput=${choose} options=${[["", "all kinds"], ...kinds.filter(k => k.kind).map(k => [k.kind, k.kind])]} />
@@ -80,8 +80,8 @@ export default function Overview() {
     const since = new Date(Math.floor(Date.now() / 60000) * 60000 - 86400000).toISOString()
     const groups = offers(/^(list|get|read)?failures$/i) ? await get("failures", { namespace: ns, since }, signal).catch(none) : null
     return { groups, ...groups ?? await get("executions", { state: ["failed", "expired"], newest: true, limit: 8, namespace: ns, since }, signal) }
-  }, [ns])
-  const times = useLoad(signal => offers(/^(list|get|read)?times$/i) ? get("times", { namespace: ns, by_kind: true }, signal).catch(none) : null, [ns])
+  }, [ns], { least: 5000 })
+  const times = useLoad(signal => offers(/^(list|get|read)?times$/i) ? get("times", { namespace: ns, by_kind: true }, signal).catch(none) : null, [ns], { least: 20000 }) // a minute is counted when it is over
   const [kind, choose] = useState("")
   const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [], { live: false })
   useEffect(() => {

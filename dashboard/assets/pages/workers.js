@@ -12,11 +12,12 @@ const several = (list, what) => !list ? "" : list.length < 5 ? list.join(", ") :
 function Versions({ of }) {
   if (!of || of.items.filter(v => v.version).length === 0) return null
   const least = state => of.more?.includes(state) ? "≥ " : ""
-  const held = (v, state, n) => n === 0 ? "0" : v.version ? html`<a href=${to(["executions"], { version: v.version, state })}>${least(state)}${number(n)}</a>` : least(state) + number(n)
+  const held = (v, state, n) => n === 0 ? "0" : v.version ? html`<a href=${to(["executions"], { version: v.version, state: state === "waiting" ? ["waiting", "waiting_gate", "held"] : state })}>${least(state)}${number(n)}</a>` : least(state) + number(n)
   const taking = of.items.filter(v => v.version && v.workers > 0).length
   return html`<${Section} id="versions" title="Versions" note=${taking > 1 ? `${number(taking)} take work at once` : "of the application, and what each still holds"}><${Table} label="Versions" rows=${of.items} id=${v => v.version} columns=${[
-    { name: "Version", class: "head whole", cell: v => v.version ? html`<b>${visible(v.version)}</b>` : html`<span class="dim">not said</span>` }, { name: "State", class: "head", cell: v => v.workers > 0 ? html`<${Chip} kind="good">takes work<//>` : html`<${Chip} kind="warn" title="What it holds goes on, on a worker of another version unless it requires this one">no worker<//>` },
+    { name: "Version", class: "head whole", cell: v => v.version ? html`<a href=${to(["executions"], { version: v.version })}><b>${visible(v.version)}</b></a>` : html`<span class="dim">not said</span>` }, { name: "State", class: "head", cell: v => v.workers > 0 ? html`<${Chip} kind="good">takes work<//>` : html`<${Chip} kind="warn" title="What it holds goes on, on a worker of another version unless it requires this one">no worker<//>` },
     { name: "Workers", class: "num", cell: v => number(v.workers) }, { name: "Running", class: "num", cell: v => held(v, "active", v.active) }, { name: "Suspended", class: "num", cell: v => held(v, "suspended", v.suspended) }, { name: "Delayed", class: "num", cell: v => held(v, "delayed", v.delayed) }, { name: "Waiting", class: "num", cell: v => held(v, "waiting", v.waiting) },
+    { name: "Failed", class: "num wide", cell: v => v.version ? html`<a href=${to(["executions"], { version: v.version, state: "failed" })} aria-label=${`See what version ${v.version} failed`}>See</a>` : none },
     { name: "Oldest claim", class: "num", cell: v => v.oldest_claimed_at ? html`<${Time} at=${v.oldest_claimed_at} />` : none }, { name: "Since", class: "num wide", cell: v => v.since ? html`<${Time} at=${v.since} />` : none }]} /><//>`
 }
 
@@ -24,7 +25,7 @@ export default function Workers() {
   const { namespaces: own } = useStore(me)
   const ns = useStore(namespace)
   const page = useLoad(signal => get("workers", {}, signal), [])
-  const held = useLoad(signal => may("listVersions") ? get("versions", { namespace: ns }, signal) : { items: [] }, [ns])
+  const held = useLoad(signal => may("listVersions") ? get("versions", { namespace: ns }, signal) : { items: [] }, [ns], { least: 10000 })
   const giveUp = w => act({ title: `Give up ${w.instance}`, text: `It has not been heard of, so it is most likely gone. Other workers take the ${plural(w.in_flight, "execution")} that it holds, and what it still writes is refused.`, action: "Give it up", danger: true,
     run: v => post(`workers/${encodeURIComponent(w.instance)}:mark-dead`, { reason: v.reason }), done: r => `Given up; ${plural(r.held, "execution")} went to others.`, then: page.reload })
   return html`<div><h1>Workers</h1><p class="lead">The processes that take work. One that stopped without saying so stays in the list for an hour.</p>
