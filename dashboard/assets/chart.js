@@ -72,9 +72,10 @@ export function Chart({ points, series, label, group, say = count, least = 1 }) 
   const when = shown ? clock(true)(data[0][i]) : ""
   const show = n => plot.current?.setCursor(n === null ? { left: -10, top: -10 } : { left: plot.current.valToPos(data[0][n], "x"), top: 10 }, true, true)
   const keys = e => {
-    const to = { ArrowLeft: i - 1, ArrowRight: i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: points.length - 1 }[e.key]
+    const filled = points.map((_, n) => n).filter(n => data.slice(1).some(values => values[n] !== null)), here = filled.findLastIndex(n => n <= i) // gaps are passed over
+    const to = { ArrowLeft: here - 1, ArrowRight: here + 1, PageUp: here - 10, PageDown: here + 10, Home: 0, End: filled.length - 1 }[e.key]
     if (e.key === "Escape") show(null)
-    else if (to !== undefined) { show(Math.max(0, Math.min(points.length - 1, to))); e.preventDefault() }
+    else if (to !== undefined) { if (filled.length) show(filled[Math.max(0, Math.min(filled.length - 1, to))]); e.preventDefault() }
   }
   return html`<div class="chart"><p class="legend">${values.map(([name, text], n) => html`<span key=${name}><i class=${"dot c-" + series[n][2]}></i>${name} <b>${text}</b></span>`)}<span class="when">${at === null ? "now" : when}</span></p>
     ${some ? html`<div key="plot" ref=${frame} class="plot" role="slider" tabindex="0" aria-label=${label} aria-valuemin="0" aria-valuemax=${points.length - 1} aria-valuenow=${i} aria-valuetext=${`${when}: ${values.map(v => v.join(" ")).join(", ")}`} onKeyDown=${keys} onBlur=${() => show(null)}></div>`
