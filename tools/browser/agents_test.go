@@ -309,7 +309,8 @@ func TestEditOnTheLink(t *testing.T) {
 		b.text(`window.before = 1, document.querySelector("#arguments").value = ` + literal(wrong.arguments))
 		b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
 		b.wait(`!window.before && document.querySelector("[role=alert]")?.innerText.includes(` + literal(wrong.says) +
-			`) && document.querySelector("#arguments")?.value.trim() === ` + literal(strings.TrimSpace(wrong.arguments)))
+			`) && document.querySelector("#arguments")?.value.trim() === ` +
+			literal(strings.TrimSpace(wrong.arguments)))
 		b.wait(`document.activeElement.id === "arguments"`)
 		b.want(`document.activeElement.getAttribute("aria-invalid")`, "true")
 		b.want(`document.getElementById(document.activeElement.getAttribute("aria-describedby")).role`, "alert")

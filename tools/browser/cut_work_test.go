@@ -12,8 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
-// cutOrLong lists what is wider than its place, and lines of text that are too long to read. What ends with an ellipsis has
-// the whole text in its title; a graph and the bars of a timeline are made to be wider.
+// cutOrLong lists what is wider than its place, and lines of text that are too long to read. What ends with an
+// ellipsis has the whole text in its title; a graph and the bars of a timeline are made to be wider.
 const cutOrLong = `(() => {
 	const say = e => e.tagName + "." + e.className + " " + (e.textContent ?? "").slice(0, 40)
 	const wide = e => e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1
@@ -24,8 +24,8 @@ const cutOrLong = `(() => {
 		...all.filter(e => wide(e) && !e.closest(apart)).map(say),
 		...all.filter(e => e.matches(".clip") && wide(e) && !e.title && !e.querySelector("[title]"))
 			.map(e => "no title: " + say(e)),
-		...all.filter(e => e.matches("p, li") && !e.querySelector("button, article, p") &&
-			!e.matches(".legend, .axis, .foot, .none") && e.clientWidth > 100 * parseFloat(getComputedStyle(e).fontSize))
+		...all.filter(e => e.matches("p, li") && !e.querySelector("button, article, p") && !e.matches(".legend, .axis, .foot, .none") &&
+			e.clientWidth > 100 * parseFloat(getComputedStyle(e).fontSize))
 			.map(e => "a line of " + e.clientWidth + ": " + say(e)),
 	].slice(0, 6).join("; ")
 })()`

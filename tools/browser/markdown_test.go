@@ -14,7 +14,8 @@ func TestMarkdownIsTheSameEverywhere(t *testing.T) {
 	d := deploy(t, false)
 	b := openBrowser(t)
 	b.enter(d, "viewer")
-	page := template.Must(template.Must(template.New("page").Parse(`{{template "markdown" .}}`)).Parse(markdown.Template))
+	page := template.Must(template.New("page").Parse(`{{template "markdown" .}}`))
+	template.Must(page.Parse(markdown.Template))
 	for _, text := range []string{marked,
 		"# a\n## b *c*\n***\n1. x\n2. y\n   more\n\n3) z\n- u\n+ v", "**a *b* c** __d__ e_f_g",
 		"```js\n<b>\n~~~\n```\n~~~\nopen", "> a\n> - b\n> > c\nd", "line\nline\n\n\nnext", "a\\*b\\[c] `d`` e` ``",

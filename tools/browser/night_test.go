@@ -137,7 +137,8 @@ func (p *person) link(part, place string) {
 // shown are the ids of the executions of a list, in order of text.
 func (p *person) shown() []string {
 	p.tab.Helper()
-	text := p.text(`JSON.stringify([...document.querySelectorAll("main tbody a.mono[title]")].map(a => a.title).sort())`)
+	text := p.text(`JSON.stringify([...document.querySelectorAll("main tbody a.mono[title]")].map(a => a.title)
+		.sort())`)
 	var ids []string
 	must.No(p.tab, json.Unmarshal([]byte(text), &ids))
 	return ids
@@ -163,8 +164,8 @@ var tasks = []struct {
 }{
 	{"what failed since the deploy, and why", func(p *person) {
 		p.says("500×")
-		text := p.text(`JSON.stringify([...document.querySelectorAll("ul.groups li")].map(e => [e.querySelector("b").innerText +
-			" " + e.querySelector("a").innerText + " " + e.querySelector(".bad-text").innerText,
+		text := p.text(`JSON.stringify([...document.querySelectorAll("ul.groups li")].map(e =>
+			[e.querySelector("b").innerText + " " + e.querySelector("a").innerText + " " + e.querySelector(".bad-text").innerText,
 			[...e.querySelectorAll("time")].at(-1).dateTime]))`)
 		var groups [][2]string
 		must.No(p.tab, json.Unmarshal([]byte(text), &groups))
@@ -207,8 +208,8 @@ var tasks = []struct {
 	{"stop one tenant", func(p *person) {
 		p.fields++
 		choose := func(name string) {
-			p.text(`(s => { s.value = ` + literal(name) + `; s.dispatchEvent(new Event("change", {bubbles: true})) })(` +
-				`document.querySelector(".namespace select"))`)
+			p.text(`(s => { s.value = ` + literal(name) + `; s.dispatchEvent(new Event("change", {bubbles: true})) })(
+				document.querySelector(".namespace select"))`)
 		}
 		choose("acme")
 		p.press("Queues")

@@ -315,7 +315,8 @@ func (n *Night) times(ctx context.Context, url string) error {
 		}
 		for j, namespace := range []string{"default", engine.AllSpaces} {
 			err := e.NoteTimes(ctx, namespace, "night", uint64(2*i+j+1), []engine.Times{
-				{Kind: engine.EveryKind, Minute: minute, Tally: tally}, {Kind: Charge.Kind(), Minute: minute, Tally: tally}})
+				{Kind: engine.EveryKind, Minute: minute, Tally: tally},
+				{Kind: Charge.Kind(), Minute: minute, Tally: tally}})
 			if err != nil {
 				return err
 			}
