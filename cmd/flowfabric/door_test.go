@@ -60,7 +60,8 @@ func TestServed(t *testing.T) {
 		"ls --kind report --json",
 		"why <later> --json", "history <done>", "tail <done>", "tail <failed>",
 		"logs <done>", "logs <done> --follow --level warn", "logs <failed> --follow",
-		"tail <done> --raw", "tail <done> --attempt 1 --durable", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
+		"tail <done> --raw", "tail <done> --attempt 1 --durable", "waitpoints <asking>", "messages <queued>",
+		"lane list", "queues",
 		"workers --json", "flow ls", "schedules", "gate ls", "gate ls --json", "trail --json", "keys",
 		"show 1-00000000-0000-4000-8000-000000000000", "gate show nobody --json", "ls --state nonsense"} {
 		code, out, errOut := w.run(line, "")

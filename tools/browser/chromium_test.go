@@ -173,7 +173,8 @@ func (b *tab) press(text string) {
 	find :=
 		`(() => { const all = [...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("button, a, [role=menuitem]")]
 		return all.find(e => e.checkVisibility() && !e.disabled &&
-			((e.innerText ?? "").trim().replace(/\s*▾$/, "") === ` + literal(text) + ` || e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
+			((e.innerText ?? "").trim().replace(/\s*▾$/, "") === ` + literal(text) + ` ||
+				e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
 	b.wait(find)
 	b.text(`(` + hears + `), ` + find + `.click()`)
 }
