@@ -202,13 +202,8 @@ func (r *relay) note(ctx context.Context, rows []*row) error {
 
 // final tells errors that no later try mends.
 func final(err error) bool {
-	for _, kind := range []error{flowfabric.ErrInvalidInput, flowfabric.ErrPayloadTooLarge, flowfabric.ErrConflict,
-		denied.NoGate} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
+		errors.Is(err, flowfabric.ErrConflict) || errors.Is(err, denied.NoGate)
 }
 
 // message is an error as a row keeps it.
