@@ -72,7 +72,13 @@ function Output({ id, steps, onMoved }) {
       if (stick.current) for (const e of [out, pane.current]) e.scrollTop = e.scrollHeight
       setInfo({ ...live, talk: live.talk ||= conversation.begun })
     }
-    const later = () => { frame ||= requestAnimationFrame(flush) }
+    let wait = 0, until = 0 // what is there already comes in pieces, and is shown at once, so that the page below moves once
+    const later = () => {
+      if (until < 0) { frame ||= requestAnimationFrame(flush); return }
+      until ||= performance.now() + 600
+      clearTimeout(wait)
+      wait = setTimeout(() => { until = -1; later() }, live.ended || performance.now() > until ? 0 : 80)
+    }
     const show = (name, d) => {
       const at = d.attempt
       child = d.child ? visible(d.child.path.join(" › ")) : ""
@@ -106,7 +112,7 @@ function Output({ id, steps, onMoved }) {
     const leave = whileVisible(signal => { // back in front it goes on where it was
       if (!live.ended) follow(`executions/${id}/events`, { query: { after }, signal, on(name, d, last) { after = last; show(name, d) }, state(up, e) { live.state = up ? "live" : e ? "over" : "away"; later() } })
     })
-    return () => { leave(); cancelAnimationFrame(frame) }
+    return () => { leave(); clearTimeout(wait); cancelAnimationFrame(frame) }
   }, [id])
   useEffect(() => {
     const names = new Map(steps.filter(s => s.kind === "step" && s.state !== "failed").map(s => [/(?:^| )model (\d+)$/.exec(s.name)?.[1], s.name]))
