@@ -88,7 +88,7 @@ func TestServed(t *testing.T) {
 		{"operator", "gate rm acme --reason '" + strings.Repeat("é%", 2000) + "'", exitOK, "removed"},
 		{"operator", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(put)"},
 		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
-		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},
+		{"operator", "submit echo --input '{\"n\":1}' --key one --json", exitOK, `"duplicate":false`},
 		{"operator", "submit echo --input '{\"text\":\"tides\"}' --key done --wait", exitOK, `{"text":"tides"}`},
 		{"operator", "submit echo --input '{\"text\":\"tides\"}' --key done --tail", exitOK, "execution completed"},
 		{"viewer", "tail 1-00000000-0000-4000-8000-000000000000", exitNotFound, ""},
