@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
 	"github.com/flowfabric/flowfabric-go/benchmarks/devserver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
+	"github.com/flowfabric/flowfabric-go/benchmarks/lists"
 	"github.com/flowfabric/flowfabric-go/benchmarks/primaries"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/steady"
@@ -27,6 +28,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"steady":  loadForHours,
 
 	"embedded":  measureEmbedded,
+	"lists":     measureLists,
 	"outbox":    measureOutbox,
 	"primaries": measurePrimaries,
 }
@@ -101,6 +103,24 @@ func measureEmbedded(ctx context.Context, args []string, out, progress io.Writer
 		return fmt.Errorf("embedded: -rounds %d, -n %d: want at least one round and two jobs", o.Rounds, o.Jobs)
 	}
 	return devserver.Run(ctx, o, out)
+}
+
+func measureLists(ctx context.Context, args []string, out, progress io.Writer) error {
+	var o lists.Options
+	if _, err := command("lists", "[-server redis-server] [-n 1000000] [-partitions 64] [-samples 20]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Items, "n", 1_000_000, "executions, at least 25000")
+			f.IntVar(&o.Partitions, "partitions", 64, "of the store")
+			f.IntVar(&o.Samples, "samples", 20, "of each page")
+		}); err != nil {
+		return err
+	}
+	if o.Items < 25_000 || o.Samples < 1 || o.Partitions < 1 || o.Partitions > 1024 {
+		return fmt.Errorf("lists: -n %d, -samples %d, -partitions %d: want at least 25000, 1 and 1..1024", o.Items,
+			o.Samples, o.Partitions)
+	}
+	return lists.Run(ctx, o, out)
 }
 
 // measurePrimaries starts clusters and clients, or is one of these clients.
