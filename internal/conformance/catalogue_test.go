@@ -132,6 +132,24 @@ var catalogueScenarios = []scenario{
 		w.check()
 		same(w, "purged", len(w.tagged("a.b", "z")), 0)
 	}},
+	{name: "a list by creation says since when what is suspended is so", run: func(w *env) {
+		w.seed()
+		w.keep()
+		w.create(delay(time.Hour))
+		_, c := w.holder()
+		w.advance(time.Second)
+		w.suspend(c.Fence)
+		suspended := w.listing(engine.ListQuery{Index: engine.IndexSuspended, Limit: 10})
+		same(w, "suspended", len(suspended), 1)
+		for _, x := range w.listing(engine.ListQuery{Index: engine.IndexCreated, Key: everything, Limit: 10}) {
+			want := time.Time{}
+			if x.ID == c.Fence.Execution {
+				want = suspended[0].Since
+				same(w, "later than its creation", want.After(x.CreatedAt), true)
+			}
+			same(w, "since", x.Since, want)
+		}
+	}},
 	{name: "what has tags is claimed, completed and purged as what has none, alone and by many", run: func(w *env) {
 		want := map[string]string{"a.b": "x", "c.d": "y=z"}
 		w.keep("a.b", "c.d")

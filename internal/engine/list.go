@@ -118,7 +118,7 @@ type Listed struct {
 	ClaimedAt    time.Time // of the last claim
 	DelayUntil   time.Time
 	DeadlineAt   time.Time
-	Since        time.Time // suspended or held since, in IndexSuspended and IndexHeld only
+	Since        time.Time // suspended or held since
 	PurgeAt      time.Time // in IndexEnded and IndexUnsuccessful only
 	Attempts     uint32
 	AttemptType  flowfabric.AttemptType
@@ -138,7 +138,7 @@ func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 // listedFields are the core fields of an entry in the order of the reply.
 var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts",
 	"attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries",
-	"reclaims", "cancelled_by", "cancel_source", "purge"}
+	"reclaims", "cancelled_by", "cancel_source", "purge", "since"}
 
 // ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay
 // where they are while pages are read come exactly once; one that changes its place within the index comes once,
@@ -209,6 +209,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		f.Instant("ended_at"), f.Instant("claimed_at")
 	x.DelayUntil, x.DeadlineAt = f.Instant("delay_until"), f.Instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.Number("retries")), int(f.Number("reclaims")), uint64(f.Number("epoch"))
+	x.Since = f.Instant("since")
 	x.Session, x.Failure.Category = f.M["session"], flowfabric.Category(f.M["failure_category"])
 	x.CancelledBy, x.CancelSource = f.M["cancelled_by"], f.M["cancel_source"]
 	if code == codes.Completed || x.Failure.Category == "" {

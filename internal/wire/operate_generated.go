@@ -178,6 +178,7 @@ type ListExecutionsExecution struct {
 	Canceller    string
 	Cancelsource string
 	Purge        time.Time // or none
+	Since        time.Time // or none
 	Reason       string
 	Tags         map[string]string
 }
@@ -204,6 +205,7 @@ func (x *ListExecutionsExecution) Read(r *Reader) {
 	x.Canceller = r.Text()
 	x.Cancelsource = r.Text()
 	x.Purge = r.InstantOr0()
+	x.Since = r.InstantOr0()
 	x.Reason = r.Text()
 	x.Tags = r.Pairs()
 }
@@ -885,7 +887,8 @@ func (x *IndexExecutionsReply) Read(r *Reader) {
 // and there are at most 2,048 routes. A page may be shorter than its limit; more tells whether there is another
 // behind its last entry. An entry without a record has an empty code, one whose record cannot be read "!" and why
 // as its code: it is drift, and the page goes on. alive is that of the session. purge is when an unsuccessful one
-// may be purged, "" in the other indexes.
+// may be purged, "" in the other indexes; since is when a suspended or held one became so, "" in the indexes of
+// these, which are ordered by it.
 type ListExecutions struct {
 	Index   string
 	Key     string // 0..512 bytes
@@ -920,7 +923,7 @@ func (x *ListExecutionsReply) Read(r *Reader) {
 	x.Size = r.Int()
 	x.Alive = r.Flag()
 	x.More = r.Flag()
-	x.Executions = make([]ListExecutionsExecution, r.Count(23))
+	x.Executions = make([]ListExecutionsExecution, r.Count(24))
 	for i := range x.Executions {
 		x.Executions[i].Read(r)
 	}

@@ -6,7 +6,8 @@
 -- be shorter than its limit; more
 -- tells whether there is another behind its last entry. An entry without a record has an empty code, one whose record
 -- cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session. purge is
--- when an unsuccessful one may be purged, '' in the other indexes.
+-- when an unsuccessful one may be purged, '' in the other indexes; since is when a suspended or held one became so, ''
+-- in the indexes of these, which are ordered by it.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
 -- Args:    protocol index:text key:bytes(512) newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
@@ -14,8 +15,8 @@
 -- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:text score:score code:code route:n
 --          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
 --          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
---          canceller:text cancelsource:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows
---          {route:n(1..) row:text} closed:rows {route:n(1..) why:text}
+--          canceller:text cancelsource:text purge:instant? since:instant? reason:text
+--          tags:rows {key:tag value:text}} routes:rows {route:n(1..) row:text} closed:rows {route:n(1..) why:text}
 -- Errors:  @root invalid_input not_indexed
 local ff_list = {}
 
@@ -68,6 +69,14 @@ function ff_list.purge(ctx, index, id)
   return at and reply.int(args.score(at)) or ''
 end
 
+-- since is when what is suspended or held became so, where the index does not tell.
+function ff_list.since(ctx, index, c, id)
+  if index == 'suspended' or index == 'paused' or not c.state then return '' end
+  local key = core.suspended(c) and keys.parked(ctx.r) or core.paused(c) and keys.paused(ctx.r)
+  local at = key and redis.call('ZSCORE', key, id)
+  return at and reply.int(args.score(at)) or ''
+end
+
 -- add appends one entry and returns how many bytes its tags and its message have.
 function ff_list.add(ctx, out, entry, routes, q)
   local c = core.read(ctx, entry.member)
@@ -82,6 +91,7 @@ function ff_list.add(ctx, out, entry, routes, q)
     routes[#routes + 1] = c.route
   end
   out[#out + 1] = ff_list.purge(ctx, q.index, entry.member)
+  out[#out + 1] = ff_list.since(ctx, q.index, c, entry.member)
   out[#out + 1] = q.reasons and ff_list.reason(ctx, c, entry.member) or ''
   local bytes = #out[#out]
   local tags = q.tags and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
