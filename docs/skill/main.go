@@ -87,7 +87,7 @@ func sell(ctx context.Context, url string, order Order) error {
 			return err
 		}
 		switch event.Kind {
-		case stream.TailAttempt: // it begins, or begins again after a crash: what it repeats is shown twice
+		case stream.TailAttempt: // what no step had recorded comes again; stream.Transcript tells it apart
 			fmt.Println("attempt", event.Attempt)
 		case stream.TailFrame:
 			fmt.Printf("%s", event.Frame.Payload)

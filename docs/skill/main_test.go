@@ -26,6 +26,12 @@ func TestSell(t *testing.T) {
 	r.Want(fftest.Want{Steps: []string{"charge"}, Waits: []string{"approval"}, Least: 24 * time.Hour})
 }
 
+func TestRejected(t *testing.T) {
+	no := fftest.Approve("approval", suspend.Answer{Choice: "reject"}, flowfabric.By("bob"))
+	r := fftest.Run(t, Sell, fftest.Answered((&Shop{}).Handle, no), Order{Item: "tea", Cents: 300})
+	r.Want(fftest.Want{State: flowfabric.Cancelled, Steps: []string{}, Waits: []string{"approval"}})
+}
+
 // The worker dies at every write; an effect inside a step must not be repeated once it is recorded.
 func TestSellCrashes(t *testing.T) {
 	fftest.Crashes(t, Sell, func(fx *fftest.Effects) func(context.Context, *handler.Task, Order) (Receipt, error) {
