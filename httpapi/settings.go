@@ -22,7 +22,7 @@ import (
 // settingsBody is a file of settings, as `flowfabric apply` reads it. What it does not name stays as it is.
 type settingsBody struct {
 	Owner     string                    `json:"owner,omitempty" jsonschema:"who declares the schedules; required with schedules"`
-	Prune     bool                      `json:"prune,omitempty" jsonschema:"also remove schedules of the owner that are not named"`
+	Prune     bool                      `json:"prune,omitempty" jsonschema:"also remove what is not named: schedules of the owner, and tags of the index"`
 	Gates     map[string]admission.Gate `json:"gates,omitempty" jsonschema:"budgets, quotas and governors of services, by name"`
 	Attached  []attachedSetting         `json:"attached,omitempty" jsonschema:"scopes, with gates for what is created there"`
 	Lanes     []laneSetting             `json:"lanes,omitempty"`
@@ -337,12 +337,19 @@ func (p *planner) index() error {
 		was["all"], is["all"] = now.All, *all
 	}
 	if p.b.Index.Tags != nil {
-		keys := []string{}
+		keys, want := []string{}, slices.Clone(p.b.Index.Tags)
 		for _, t := range now.Tags {
 			keys = append(keys, t.Key)
 		}
-		is["tags"] = slices.Compact(append([]string{}, slices.Sorted(slices.Values(p.b.Index.Tags))...))
-		was["tags"] = keys
+		if !p.b.Prune {
+			want = append(want, keys...)
+		}
+		slices.Sort(want)
+		want = slices.Compact(append([]string{}, want...))
+		if _, err := p.c.h.admin.SetIndex(p.ctx, admin.IndexChange{Tags: want}, p.c.by()); err != nil { // too many
+			return wrong(err, "/index/tags")
+		}
+		was["tags"], is["tags"] = keys, want
 	}
 	if now.Building {
 		was["building"] = true

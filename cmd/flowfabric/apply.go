@@ -22,8 +22,9 @@ Each has the members of its call of the HTTP API.
 
 The server judges the whole file first: if any of it is wrong, nothing is changed, and the error names the
 place. What the file does not name stays as it is. A second run changes nothing, and says so. A run that was
-cut short is finished by the next one. --prune also removes schedules of the file's owner that the file no
-longer names; nothing else is ever removed. Without --yes a question comes first, on a terminal.`,
+cut short is finished by the next one. --prune also removes what the file no longer names: schedules of its
+owner, and tags of its index; nothing else is ever removed. Without --yes a question comes first, on a
+terminal.`,
 	example: `  flowfabric apply -f settings.json --dry-run
   flowfabric apply -f settings.json --yes --by anna --reason 'the autumn sale'`,
 	route: "POST /v1/settings:plan", first: mayBoot, mute: true, lasting: true,
@@ -31,7 +32,7 @@ longer names; nothing else is ever removed. Without --yes a question comes first
 		{flag: "file", letter: "f", usage: "the `file`, or - for stdin; required", kind: textKind},
 		yes("", "dry-run", "print what would change, and change nothing"),
 		yes("", "yes", "do not ask"),
-		yes("", "prune", "also remove schedules of the owner that are not in the file"),
+		yes("", "prune", "also remove schedules of the owner and tags of the index that the file does not name"),
 	},
 	needed: [][]string{{"file"}}, exclusive: [][]string{{"dry-run", "yes"}},
 	run: apply,
@@ -236,6 +237,11 @@ func (q *request) makeChange(ctx context.Context, s settings, file string, x pla
 		delete(body, "name")
 	case "store":
 		path = "/v1/index:set"
+		for _, f := range x.Fields { // with the tags that stay although the file does not name them
+			if f.Name == "tags" {
+				body[f.Name] = f.Is
+			}
+		}
 	case "schedule":
 		method, path = http.MethodPut, at("/v1/schedules/*", x.Name)
 		body["owned_by"] = s["owner"]

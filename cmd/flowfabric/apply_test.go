@@ -93,6 +93,11 @@ func TestApplyDoesWhatItsPlanSays(t *testing.T) {
 	if a, b := fmt.Sprint(forth.differences(true)), fmt.Sprint(back.differences(false)); a != b {
 		t.Errorf("planned:\n%s\nfound:\n%s", a, b)
 	}
+	w.applied("--yes", `{"index":{"tags":["team.region"]}}`)
+	if _, out, _ := w.run("index show", ""); !strings.Contains(out, "tag who.customer: ") ||
+		!strings.Contains(out, "tag team.region: ") {
+		t.Errorf("a tag that the file does not name is gone, without --prune: %s", out)
+	}
 	_, trail, _ := w.run("trail --on schedule --json", "")
 	if !strings.Contains(trail, "apply stdin") || !strings.Contains(trail, `"remove"`) {
 		t.Errorf("the trail does not say what apply did: %s", trail)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,10 +69,17 @@ func pairs(flag string, values []string) (map[string]string, error) {
 		if !ok || k == "" {
 			return nil, usage("%s %q, want key=value", flag, text)
 		}
+		if another := anotherPair.FindString(v); another != "" {
+			return nil, usage("%s %q has another pair behind a comma, which is part of the value: repeat %s for it", flag,
+				text, flag)
+		}
 		m[k] = v
 	}
 	return m, nil
 }
+
+// anotherPair is what no value of a tag has, but what people write who want two.
+var anotherPair = regexp.MustCompile(`,[a-z][a-z0-9_]*\.[a-z0-9_.]+=`)
 
 // exactly wants as many arguments as the names after the command, and names the one that is missing.
 func exactly(names ...string) cobra.PositionalArgs {

@@ -46,7 +46,7 @@ var sessions = map[string][]step{
 	"submit": append(lines("submit report --key a --input '{\"b\": 1, \"a\":\"<\"}'",
 		"submit report --key a --input '{\"b\":1,\"a\":\"<\"}' --json",
 		"submit report --key a --input 2", "submit report --input '{'", "submit report --priority 9001",
-		"submit report --tag nonsense", "submit report --tag team=1",
+		"submit report --tag nonsense", "submit report --tag team.region=eu,team.size=2", "submit report --tag team=1",
 		"submit report --delay 1h --delay-until 2026-01-01T00:00:00Z", "submit report --retries 1001",
 		"submit report --delay-until soon", "submit report --gate ''", "submit report --retention ''",
 		"submit report --debounce x --delay 0", "submit report --reason nothing",

@@ -92,7 +92,10 @@ func listedRow(v admin.Listed) []any {
 			detail += ", after " + failed
 		}
 	case v.Public == flowfabric.Suspended:
-		detail = strings.ReplaceAll(v.BlockingReason, "_", " ") + " since " + instant(v.Since)
+		detail = strings.ReplaceAll(v.BlockingReason, "_", " ")
+		if !v.Since.IsZero() {
+			detail += " since " + instant(v.Since)
+		}
 	case !v.EndedAt.IsZero():
 		detail = join(" ", failed, "at "+instant(v.EndedAt))
 	case failed != "":
