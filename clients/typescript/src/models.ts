@@ -3388,7 +3388,7 @@ export interface IndexChange {
 export interface SettingsBody {
   /** who declares the schedules; required with schedules */
   owner?: string
-  /** also remove schedules of the owner that are not named */
+  /** also remove what is not named: schedules of the owner, and tags of the index */
   prune?: boolean
   /** budgets, quotas and governors of services, by name */
   gates?: Record<string, Gate>

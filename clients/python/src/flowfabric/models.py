@@ -3526,7 +3526,7 @@ class SettingsBody(TypedDict):
     owner: NotRequired[str]
     """who declares the schedules; required with schedules"""
     prune: NotRequired[bool]
-    """also remove schedules of the owner that are not named"""
+    """also remove what is not named: schedules of the owner, and tags of the index"""
     gates: NotRequired[dict[str, Gate]]
     """budgets, quotas and governors of services, by name"""
     attached: NotRequired[list[AttachedSetting]]
