@@ -106,6 +106,8 @@ func TestFailuresAlike(t *testing.T) {
 		.endsWith("Ran, half 120 ms, Ran, 99 % 1 min 1 s, Waited, 99 % 1.5 s")`)
 	b.window(380, 2600, "dark")
 	b.want(`document.documentElement.scrollWidth <= 380`, "true")
+	b.want(`document.querySelector("#failures").getBoundingClientRect().bottom <
+		document.querySelector("#throughput").getBoundingClientRect().top`, "true")
 	b.shoot("overview-alike-380-dark")
 	b.window(1280, 1700, "light")
 	b.shoot("overview-alike-long-light")

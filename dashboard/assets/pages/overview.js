@@ -88,11 +88,11 @@ export default function Overview() {
     const timer = setInterval(() => { if (!document.hidden) doctor.reload() }, 60000)
     return () => clearInterval(timer)
   }, [])
-  const [late, setLate] = useState(false) // what the doctor found is above all else: it is waited for, but not for long
+  const [late, setLate] = useState(false) // what the doctor found and what failed move all that is below: they are waited for, but not for long
   useEffect(() => { const t = setTimeout(() => setLate(true), 1000); return () => clearTimeout(t) }, [])
   const now = live.now ?? first.data?.now, queues = (live.now ? live.queues : first.data?.queues) ?? []
   const workers = useLoad(signal => now?.workers_lost && may("listWorkers") ? get("workers", {}, signal) : null, [now?.workers_lost], { live: false })
-  if (!now || !doctor.data && !late) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
+  if (!now || !(doctor.data && (failed.data || failed.error)) && !late) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
   const lost = workers.data ? unreplaced(workers.data.items).length : 0, replaced = now.workers_lost - lost
   const list = warnings(now, queues, doctor.data?.checks ?? [], some, lost)
   const full = !some && now.slots > 0 && now.active >= now.slots
@@ -109,7 +109,7 @@ export default function Overview() {
       <${Tile} name="Held" value=${number(now.held)} note=${now.closed ? `gates close ${plural(now.closed, "queue")}` : "by people"} calm=${!now.held && !now.closed} href=${now.closed && !now.held ? to(["gates"]) : to(["executions"], { state: "held" })} />
       <${Tile} name="Workers" value=${number(now.workers)} note=${lost ? `${number(lost)} lost` : replaced > 0 && workers.data ? `${number(replaced)} replaced` : "alive"} bad=${lost > 0 || !now.workers && now.waiting > 0} href=${to(["workers"])} />`}
     </div>
-    ${!some && html`<div class="two">
+    ${!some && html`<div class="two hour">
       <${Section} id="throughput" title="Throughput" note="last hour"><${Chart} points=${history} group="hour" least=${0.5} say=${perSecond} series=${[["Completed", p => p.completed_per_s, "good"], ["Failed", p => p.failed_per_s, "bad"]]} label="Completed and failed executions a second in the last hour" /><//>
       <${Section} id="load" title="Load" note="executions, last hour"><${Chart} points=${history} group="hour" series=${[["Waiting", p => p.waiting, "wait"], ["Running", p => p.active, "main"]]} label="Waiting and running executions in the last hour" /><//></div>`}
     <div class="two">
