@@ -98,6 +98,7 @@ func TestFailuresAlike(t *testing.T) {
 	b.says("512×")
 	b.says("<img src=x onerror=window.broken=1> mail server: <n> try again later")
 	b.says("Older failures are in no count.")
+	b.says("over 513 in 24 h")
 	b.says("1 min 1 s")
 	b.want(`document.querySelectorAll("#times").length + document.querySelectorAll("main img").length`, "1")
 	b.want(`window.broken`, "undefined")

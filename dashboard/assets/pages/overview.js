@@ -95,12 +95,13 @@ export default function Overview() {
   if (!now || !(doctor.data && (failed.data || failed.error)) && !late) return html`<div><h1>Overview</h1><${Loaded} of=${first}>${() => null}<//></div>`
   const lost = workers.data ? unreplaced(workers.data.items).length : 0, replaced = now.workers_lost - lost
   const list = warnings(now, queues, doctor.data?.checks ?? [], some, lost)
+  const groups = failed.data?.groups, broken = groups?.items.reduce((n, g) => n + g.count, 0), asked = ns && ns !== "*" ? ` of ${visible(ns)}` : ""
   const full = !some && now.slots > 0 && now.active >= now.slots
   return html`<div><h1>Overview</h1>
     <div role="status">${list.length > 0 && html`<div class=${"notice warn" + (list.some(w => w[4]) ? " alarm" : "")}><ul>${list.map(([key, text, href, link]) => html`<li key=${key}>${visible(text)} <a href=${href}>${link}</a></li>`)}</ul></div>`}</div>
     ${some && html`<p class="lead">You see what belongs to the namespace ${visible(ns || who.namespaces[0])}.</p>`}
     <div class="tiles">
-      ${!some && html`<${Tile} name="Failing" value=${`${rate(now.failed_per_s)}/s`} note="failed or expired" bad=${now.failed_per_s > 0} calm=${!now.failed_per_s} href=${to(["executions"], { state: "failed" })} />`}
+      ${!some && html`<${Tile} name="Failing" value=${`${rate(now.failed_per_s)}/s`} note=${broken ? html`<span class="bad-text">${groups.more && "over "}${number(broken)}${asked} in 24 h</span>` : "failed or expired"} bad=${now.failed_per_s > 0} calm=${!now.failed_per_s} href=${to(["executions"], { state: "failed" })} />`}
       <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest_at ? html`oldest <${Since} at=${now.oldest_at} />` : "nothing waits"} calm=${!now.waiting} href=${to(["executions"], { state: "waiting", newest: "false" })} />
       ${!some && html`<${Tile} name="Running" value=${number(now.active)} note=${full ? `all ${plural(now.slots, "slot")}` : `of ${plural(now.slots, "slot")}`} calm=${!now.active} href=${to(["executions"], { state: "active" })} />
       <${Tile} name="Completed" value=${`${rate(now.completed_per_s)}/s`} note=${`${number(now.ended)} ended`} calm=${!now.completed_per_s} href=${to(["executions"], { state: "completed" })} />
