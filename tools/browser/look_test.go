@@ -90,6 +90,7 @@ const groups = `(() => {
 // Failures that are alike are one line with Replay, and times of kinds are a table and a chart.
 func TestFailuresAlike(t *testing.T) {
 	d := deploy(t, true)
+	d.submit(map[string]any{"kind": "transcribe-audio", "lane": "audio", "capabilities": []string{"version:99", "gpu"}})
 	b := openBrowser(t)
 	b.window(1280, 900, "light")
 	b.early(groups)
@@ -99,6 +100,7 @@ func TestFailuresAlike(t *testing.T) {
 	b.says("<img src=x onerror=window.broken=1> mail server: <n> try again later")
 	b.says("Older failures are in no count.")
 	b.says("over 513 in 24 h")
+	b.says("needs gpu, version:99") // a queue of the same kind and lane has none
 	b.says("1 min 1 s")
 	b.want(`document.querySelectorAll("#times").length + document.querySelectorAll("main img").length`, "1")
 	b.want(`window.broken`, "undefined")

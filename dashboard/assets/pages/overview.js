@@ -119,7 +119,7 @@ export default function Overview() {
     <${Section} id="queues" title="Queues" note="the longest first" actions=${html`<a href=${to(["queues"])}>All queues</a>`}>
       ${queues.length === 0 ? html`<${Empty} title="No queues yet"><p>A queue appears with the first execution of a kind. Submit one on the page <a href=${to(["executions"])}>Executions</a>, or from your program.</p><//>`
         : html`<${Table} label="Queues" id=${q => [q.namespace, q.lane, q.kind, q.capabilities].join(" ")} rows=${queues.slice(0, 10)} columns=${[
-          { name: "Kind", class: "head name", cell: q => html`<a class="clip" title=${q.kind} href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>` },
+          { name: "Kind", class: "head name", cell: q => html`<a class="clip" title=${q.kind} href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>${q.capabilities?.length > 0 && html`<div class="needs">needs ${q.capabilities.map(visible).join(", ")}</div>`}` },
           ...(new Set(queues.map(q => q.namespace)).size > 1 ? [{ name: "Namespace", cell: q => q.namespace }] : []),
           { name: "Lane", cell: q => html`<span class="clip short" title=${q.lane}>${q.lane}</span> ${q.lane_state !== "active" && html`<${Chip} kind="warn">${q.lane_state}<//>`}` },
           { name: "Waiting", class: "num", cell: q => number(q.waiting) },
