@@ -125,5 +125,5 @@ export default function Overview() {
           { name: "Waiting", class: "num", cell: q => number(q.waiting) },
           { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest_at} />` },
           { name: "Stored", class: "num wider", cell: q => number(q.stored) }]} />`}<//></div>
-    ${times.data?.kinds?.length > 0 && html`<${Section} id="times" title="How long it takes" note="last hour: half of the executions took at most so long, and 99 of 100"><${Latency} of=${times.data} ns=${ns} kind=${kind} choose=${choose} /><//>`}</div>`
+    ${times.data?.kinds?.length > 0 && html`<${Section} id="times" title="How long it takes" note="last hour, up to the last full minute: half of the executions took at most so long, and 99 of 100"><${Latency} of=${times.data} ns=${ns} kind=${kind} choose=${choose} /><//>`}</div>`
 }
