@@ -206,6 +206,15 @@ func TestListOfExecutions(t *testing.T) {
 	b.quiet(asked401)
 }
 
+// versions says of every execution that a worker of this version claimed it last.
+const versions = `(() => {
+	const text = Response.prototype.text
+	Response.prototype.text = async function () {
+		const told = await text.call(this)
+		if (!/^\/v1\/executions\/[^\/:]+$/.test(new URL(this.url).pathname)) return told
+		return JSON.stringify({ ...JSON.parse(told), version: "7.1 <b>x</b>" })
+	} })()`
+
 // An execution that failed begins with its error, the step, the attempt and Replay, also from a step; what is chosen in
 // the timeline is shown beside it.
 func TestFailedExecution(t *testing.T) {
@@ -237,8 +246,11 @@ func TestFailedExecution(t *testing.T) {
 	d.until(id, "failed")
 	b := openBrowser(t)
 	b.window(1280, 900, "light")
+	b.early(versions)
 	b.enter(d, "operator")
 	b.visit("executions/" + id)
+	b.want(`[...document.querySelectorAll(".facts a")].find(e => e.innerText === "7.1 <b>x</b>")?.hash`,
+		"#/executions?version=7.1+%3Cb%3Ex%3C%2Fb%3E")
 	b.want(`document.querySelector("#why-failed").innerText`, "It failed in step charge of attempt 1")
 	b.wait(`document.querySelector(".broken").innerText.includes("card <b>declined</b>")`)
 	b.want(`document.querySelector(".broken").getBoundingClientRect().bottom <
