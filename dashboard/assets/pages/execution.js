@@ -123,7 +123,7 @@ function Output({ id, steps, onMoved }) {
     <div ref=${pane} class="pane" tabindex="0" role="log" aria-label="Conversation" aria-live="off" hidden=${!both || raw} onScroll=${onScroll}></div>
     <div ref=${log} class="log" tabindex="0" role="log" aria-label="Output" aria-live="off" hidden=${both && !raw} onScroll=${onScroll}></div>
     ${info.frames === 0 && html`<p class="dim">${info.ended ? "No output." : "No output yet. It appears here as it comes."}</p>`}
-    <p class="dim" role="status">${plural(info.frames, "frame")}${info.gaps ? `, ${number(info.gaps)} were lost` : ""}${info.ended ? "" : info.state === "live" ? ", live" : info.state === "away" ? ", connecting again…" : ""}</p></div>`
+    <p class="dim" role="status">${info.ended && !info.frames && !info.gaps ? "" : plural(info.frames, "frame")}${info.gaps ? `, ${number(info.gaps)} were lost` : ""}${info.ended ? "" : info.state === "live" ? ", live" : info.state === "away" ? ", connecting again…" : ""}</p></div>`
 }
 
 // Steps are what the handler has done once and for all.
