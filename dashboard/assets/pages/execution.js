@@ -42,7 +42,7 @@ function nearly(x, steps, history) {
 
 // Output follows what the handler puts out. Its text is kept outside of the page's parts, because it may grow by many pieces a second.
 // What an agent says is shown as a conversation, and all that was put out beside it.
-function Output({ id, steps, onMoved }) {
+function Output({ id, steps, onMoved, onFilled }) {
   const log = useRef(null), pane = useRef(null), stick = useRef(true), talk = useRef(null)
   const [raw, setRaw] = useState(false)
   const [info, setInfo] = useState({ state: "connecting", frames: 0, gaps: 0, ended: false })
@@ -72,12 +72,13 @@ function Output({ id, steps, onMoved }) {
       if (stick.current) for (const e of [out, pane.current]) e.scrollTop = e.scrollHeight
       setInfo({ ...live, talk: live.talk ||= conversation.begun })
     }
-    let wait = 0, until = 0 // what is there already comes in pieces, and is shown at once, so that the page below moves once
+    const open = () => { until = -1; onFilled(); later() }
+    let wait = setTimeout(open, 1000), until = 0 // what is there already comes in pieces, and is shown at once; what is below comes then
     const later = () => {
       if (until < 0) { frame ||= requestAnimationFrame(flush); return }
       until ||= performance.now() + 600
       clearTimeout(wait)
-      wait = setTimeout(() => { until = -1; later() }, live.ended || performance.now() > until ? 0 : 80)
+      wait = setTimeout(open, live.ended || performance.now() > until ? 0 : 80)
     }
     const show = (name, d) => {
       const at = d.attempt
@@ -288,6 +289,7 @@ export default function Execution({ id }) {
   const [chosen, choose] = useState(null)
   useBeat()
   const soon = useRef(0)
+  const [filled, setFilled] = useState("") // the execution whose output is shown: what is below it would move
   const moved = () => { soon.current ||= setTimeout(() => { soon.current = 0; page.reload() }, 150) }
   useEffect(() => () => clearTimeout(soon.current), [id])
   if (page.error && (page.error.status === 404 || page.error.status === 410 || page.error.status === 400)) {
@@ -305,12 +307,12 @@ export default function Execution({ id }) {
       <div class="two wide-left story"><div>
         <${Section} id="timeline" title="Timeline" note=${x.started_at ? html`${isEnded(x.state) ? "took" : "for"} <${Since} at=${x.created_at} until=${x.ended_at} />` : html`created <${Time} at=${x.created_at} />`}>
           <${Timeline} of=${drawn} chosen=${bar?.key} choose=${choose} /><${Next} why=${why} said=${broken} /><//>
-        <${Section} id="output" title="Output"><${Output} id=${id} steps=${steps} onMoved=${moved} /><//>
-        ${messages?.waiting > 0 && html`<${Section} id="messages" title="Messages" note=${`${number(messages.waiting)} not received yet`}><${Messages} of=${messages} /><//>`}
+        <${Section} id="output" title="Output"><${Output} id=${id} steps=${steps} onMoved=${moved} onFilled=${() => setFilled(id)} /><//>
+        ${filled === id && html`${messages?.waiting > 0 && html`<${Section} id="messages" title="Messages" note=${`${number(messages.waiting)} not received yet`}><${Messages} of=${messages} /><//>`}
         ${!(broken && x.state === "failed") && html`<${Section} id="result" title=${isEnded(x.state) && x.state !== "completed" ? "How it ended" : "Result"}>
           ${!isEnded(x.state) ? html`<p class="none">It has not ended.</p>` : html`<${Loaded} of=${result}>${r => r && (r.output ? html`<${Payload} of=${r.output} name="result" />` : html`<${Facts} rows=${[["State", html`<${State} state=${r.state} />`], ["Category", r.failure?.category], ["Message", r.failure?.message && html`<span class="bad-text">${visible(r.failure.message)}</span>`], ["By", r.by && visible(r.by)], ["Reason", r.reason && visible(r.reason)]]} />`)}<//>`}
           ${x.failure && !isEnded(x.state) && html`<p class="bad-text">The last attempt failed (${x.failure.category}): ${visible(x.failure.message || "")}</p>`}<//>`}
-        <${Section} id="input" title="Input" note=${bytes(x.input_bytes)}><${Loaded} of=${input}>${p => html`<${Payload} of=${p} name="input" />`}<//><//>
+        <${Section} id="input" title="Input" note=${bytes(x.input_bytes)}><${Loaded} of=${input}>${p => html`<${Payload} of=${p} name="input" />`}<//><//>`}
       </div><div>
         ${bar && html`<${Chosen} key=${bar.key} x=${x} bar=${bar} />`}
         <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["Lane", x.lane], ["Priority", x.priority], ["Attempts", `${number(x.attempts)}${x.retries ? `, ${plural(x.retries, "retry", "retries")} of ${x.max_retries}` : ""}`],
