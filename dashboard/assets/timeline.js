@@ -119,7 +119,7 @@ function Bar({ of: b, place, chosen, choose, beside }) {
   if (b.type === "person") return html`<span class="person" ...${button} style=${{ left: `${Math.min(99, left)}%` }}>◆</span>`
   const label = b.label || span(b.to - b.from), room = (innerWidth < 768 ? 3 : 1.5) * label.length + 2 // in hundredths of the row, about
   const inside = b.label !== " " && width > room && (!beside || b.type !== "step")
-  return html`<span class=${"span t-" + b.kind} ...${button} style=${{ left: `min(${left}%, calc(100% - 3px))`, width: `min(${width}%, ${Math.max(0.4, 100 - left)}%)` }}>${inside ? html`<i>${label}</i>` : ""}</span>
+  return html`<span class=${"span t-" + b.kind} ...${button} style=${{ left: `min(${Math.min(left, 99.6)}%, calc(100% - 3px))`, width: `${Math.min(width, Math.max(0.4, 100 - left))}%` }}>${inside ? html`<i>${label}</i>` : ""}</span>
     ${beside && !inside && b.label !== " " && html`<i class="beside" style=${left + width + room < 100 ? { left: `${left + width}%` } : { right: `${100 - Math.min(left, 99.6)}%` }}>${label}</i>`}`
 }
 
