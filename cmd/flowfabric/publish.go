@@ -41,7 +41,12 @@ data under the same id is refused.`,
 			return err
 		}
 		return q.app.show(p, func(page *page) {
-			page.say("event %s: %s (%s)", p.ID, count(p.Starts, "execution"), outcome("published", p.Duplicate, nil))
+			if p.Duplicate {
+				page.say("event %s: duplicate, nothing started (%s the first time)", p.ID,
+					count(p.Starts, "execution"))
+				return
+			}
+			page.say("event %s: %s (published)", p.ID, count(p.Starts, "execution"))
 		})
 	},
 }
