@@ -42,7 +42,10 @@ func (c Change) String() string { return c.Text }
 
 // told is the change as one line.
 func (c Change) told() string {
-	line := c.At.UTC().Format("2006-01-02T15:04:05.000Z") + " " + c.Action + " " + c.On + " " + c.Name
+	line := c.At.UTC().Format("2006-01-02T15:04:05.000Z") + " " + c.Action + " " + c.On
+	if c.Name != "" {
+		line += " " + c.Name
+	}
 	if c.Detail != "" {
 		line += " (" + c.Detail + ")"
 	}

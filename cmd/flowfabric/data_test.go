@@ -117,9 +117,20 @@ func TestKilledDevGoesOn(t *testing.T) {
 		"--input", `{"n":1}`, "--url", p.URL); code != exitOK {
 		t.Fatalf("%d: %s", code, text)
 	}
+	if code, text := command(t, "index", "set", "--all=false", "--url", p.URL); code != exitOK {
+		t.Fatalf("%d: %s", code, text)
+	}
 	p.kill()
 
 	p = startDev(t, dir)
+	// A start does not undo what was set, and is not in the trail.
+	if _, text := command(t, "index", "--url", p.URL); !strings.Contains(text, "state by state") {
+		t.Errorf("the index after the second start: %s", text)
+	}
+	if _, text := command(t, "trail", "--on", "store", "--url", p.URL); strings.Count(text, "\n") != 2 ||
+		!strings.Contains(text, "set index store, by dev") {
+		t.Errorf("the trail of the index: %s", text)
+	}
 	after := p.visit(t)
 	answer, err := http.PostForm(p.API+"/approve", url.Values{"token": {token.Reveal()}, "choice": {"approve"},
 		"by": {"anna"}})

@@ -34,7 +34,8 @@ start it. With --data everything is kept in a folder, with the keys that sign to
 work after a restart. One process at a time uses a folder.
 
 It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and serves the
-dashboard and the HTTP API, open to everybody on this machine.`,
+dashboard and the HTTP API, open to everybody on this machine. A new store keeps lists of all states in the order of
+creation, as after 'flowfabric index set --all'. Later starts leave the index as it is.`,
 		Example: `  flowfabric dev
   flowfabric dev --data ./data            # keeps everything in this folder
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
@@ -105,8 +106,7 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 		return err
 	}
 	defer c.Close()
-	keep := true // lists of all states in the order of creation: what it takes is no matter here
-	if _, err := admin.New(c).SetIndex(ctx, admin.IndexChange{All: &keep}); err != nil {
+	if err := keepIndex(ctx, eng, c); err != nil {
 		return err
 	}
 	registry, partitions := prometheus.NewRegistry(), partmetrics.New(metricPrefix)
@@ -149,6 +149,22 @@ Press Ctrl-C to stop.
 		return hooks.run(ctx, reached{url: server.URL(), tokenKeys: key}, c, logger)
 	})
 	return tasks.Wait()
+}
+
+// keepIndex has a new store list executions of all states in the order of creation. The memory that it takes does not
+// matter here. An index that was set before stays as it is.
+func keepIndex(ctx context.Context, eng *engine.Engine, c *client.Client) error {
+	for p := range eng.Partitions() {
+		now, err := eng.ReadIndex(ctx, p)
+		if err == nil && now.New {
+			_, err = admin.New(c).SetIndex(ctx, admin.IndexChange{All: new(true)})
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // api is where the API listens: a free port if the server's is one.

@@ -215,6 +215,14 @@ var catalogueScenarios = []scenario{
 		w.no(err)
 		sameDeep(w, "what is kept", c, engine.Catalogue{Building: true})
 	}},
+	{name: "a partition tells whether its catalogue was ever set", run: func(w *env) {
+		for _, never := range []bool{true, false} {
+			c, err := w.e.ReadIndex(w.ctx, w.p)
+			w.no(err)
+			sameDeep(w, "what is kept", c, engine.Catalogue{New: never})
+			w.no(w.e.SetIndex(w.ctx, w.p, false, nil, false))
+		}
+	}},
 	{name: "a tag with too many values is not listed any more", run: func(w *env) {
 		w.keep("a.b")
 		w.create(tags(map[string]string{"a.b": "x"}))

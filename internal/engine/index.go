@@ -18,6 +18,7 @@ type Catalogue struct {
 	Tags []CataloguedTag
 	// Building: what was there before it was said is not in it yet, of executions in all (All) or of tags.
 	Building bool
+	New      bool // it was never set
 }
 
 // CataloguedTag is a tag key whose values can be asked for.
@@ -35,7 +36,7 @@ func (e *Engine) ReadIndex(ctx context.Context, partition uint16) (c Catalogue, 
 	if err != nil {
 		return c, err
 	}
-	c.All, c.Building = r.Routes == "1", r.Routes == "~"
+	c.All, c.Building, c.New = r.Routes == "1", r.Routes == "~", r.Routes == "-"
 	for _, t := range r.Tags {
 		c.Tags = append(c.Tags, CataloguedTag{Key: t.Key, Ready: t.Mark == "+", Going: t.Mark == "-",
 			Values: int(t.Values), Full: t.Full})

@@ -1241,9 +1241,9 @@ type PutTriggerReply struct {
 func (x *PutTriggerReply) Read(r *Reader) {
 }
 
-// ReadIndex is a call of ff_read_index, what the catalogue of a partition keeps. A mark is 1 (kept), 0 (not kept)
-// or ~ (what was there before is not in it yet) of the routes, and +, ~ or - (it is being removed) of a tag. full
-// is since when executions with further values of a tag are not in it.
+// ReadIndex is a call of ff_read_index, what the catalogue of a partition keeps. A mark is 1 (kept), 0 (not kept),
+// - (not kept, and never set) or ~ (what was there before is not in it yet) of the routes, and +, ~ or - (it is
+// being removed) of a tag. full is since when executions with further values of a tag are not in it.
 type ReadIndex struct {
 }
 
