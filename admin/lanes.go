@@ -268,7 +268,7 @@ func (a *Admin) changeLane(ctx context.Context, verb string, change wire.SetLane
 		routes += s.Reply.Routes
 	}
 	err := failed.sum(verb, len(sets))
-	if err == nil && routes == 0 && change.State != "" {
+	if err == nil && routes == 0 && change.State != "" && change.State != string(flowfabric.LaneActive) {
 		a.doubtLane(ctx, change.Namespace, change.Lane)
 	}
 	return err

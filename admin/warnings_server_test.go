@@ -51,6 +51,11 @@ func TestWarningsOfAClient(t *testing.T) {
 		t.Errorf("of another namespace: %q", text)
 	}
 	if text := said(func() error {
+		return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: flowfabric.LaneActive})
+	}); text != "" {
+		t.Errorf("a lane that is active again: %q", text)
+	}
+	if text := said(func() error {
 		return admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: everyOutcome(time.Hour)})
 	}); text != "" {
 		t.Errorf("a retention said in advance: %q", text)

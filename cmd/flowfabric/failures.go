@@ -18,9 +18,14 @@ and bulk replay --shape KEY replays them.`,
   flowfabric ls --shape 5d2f0a9c17be4e83 --newest
   flowfabric bulk replay --shape 5d2f0a9c17be4e83 --dry-run`,
 	route: "GET /v1/failures", namespace: "?namespace", all: true,
-	flags: slices.DeleteFunc(slices.Clone(filterFlags), func(m member) bool {
-		return !slices.Contains([]string{"category", "since", "until", "lane", "kind", "version"}, m.flag)
-	}),
+	flags: slices.Concat([]member{
+		text("?version", "version", "only what a worker of this `version` of the application claimed last"),
+		since("?since", "since",
+			"only what failed from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago"),
+		since("?until", "until", "only what failed before this `time`"),
+	}, slices.DeleteFunc(slices.Clone(filterFlags), func(m member) bool {
+		return !slices.Contains([]string{"category", "lane", "kind"}, m.flag)
+	})),
 	show: told(func(p *page, _ *request, v apiv1.Failures) {
 		rows := make([][]any, len(v.Items))
 		for i, g := range v.Items {
