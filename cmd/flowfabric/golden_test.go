@@ -41,7 +41,7 @@ var sessions = map[string][]step{
 	"tail": lines("tail <done>", "tail <done> --raw", "tail <done> --json", "tail <done> --attempt 1", "tail <failed>",
 		"tail <failed> --json", "tail <failed> --raw", "tail <done> --from nonsense", "tail <done> --attempt -1"),
 	"logs": lines("logs <done>", "logs <done> --json", "logs <done> --level warn", "logs <done> --follow --attempt 1",
-		"logs <failed>", "logs <queued>", "logs <done> --level loud", "logs <done> --attempt -1",
+		"logs <failed>", "logs <queued>", "logs <done> --attempt 7", "logs <failed> --level error --json", "logs <done> --level loud", "logs <done> --attempt -1",
 		"logs 1-00000000-0000-4000-8000-000000000000 --follow"),
 	"submit": append(lines("submit report --key a --input '{\"b\": 1, \"a\":\"<\"}'",
 		"submit report --key a --input '{\"b\":1,\"a\":\"<\"}' --json",
@@ -101,7 +101,7 @@ func init() {
 		"why 1-00000000-0000-4000-8000-000000000000 --json")
 	sessions["ls"] = lines("ls", "ls --json", "ls --state waiting --limit 1", "ls --state waiting --limit 1 --json",
 		"ls --state ended --newest", "ls --state nonsense", "ls --kind report --lane batch",
-		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --all-namespaces --namespace x",
+		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --held-by w2 --all-namespaces", "ls --all-namespaces --namespace x",
 		"ls --cursor nonsense", "ls --namespace other", "ls extra")
 	sessions["bulk"] = lines("bulk", "bulk replay", "bulk replay --error 'DISK full' --dry-run",
 		"bulk replay --error 'disk full' --since 1h --yes --reason 'more disk'",

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/joblog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -21,7 +23,7 @@ level, message and attributes. Of each attempt the last 1,000 lines and 256 KiB 
 kind on. --follow waits for further lines and ends with the execution, or with the attempt of --attempt.
 
 A line that says how many were dropped stands where a worker logged more than it could store. --json prints one
-line per line.`,
+line per line. When there is nothing to print, it says why on stderr.`,
 	example: `  flowfabric logs 3-0197f3a0-… --follow
   flowfabric logs 3-0197f3a0-… --level warn --json | jq -r .message`,
 	route: "GET /v1/executions/{ID}/logs", lasting: true,
@@ -48,6 +50,7 @@ line per line.`,
 			lines = followed(ctx, q.door, at("/v1/executions/*/logs/events", id.String()), q.query,
 				func(line stream.LogLine) (string, bool) { return line.Cursor, false })
 		}
+		some := false
 		for line, err := range lines {
 			if q.said("follow") && errors.Is(err, context.Canceled) { // how a person ends it
 				return nil
@@ -58,9 +61,29 @@ line per line.`,
 			if err != nil {
 				return q.named(err)
 			}
+			some = true
 		}
-		return nil
+		if some {
+			return nil
+		}
+		return q.noLogs(ctx)
 	},
+}
+
+// noLogs says on stderr why nothing was printed.
+func (q *request) noLogs(ctx context.Context) error {
+	var x flowfabric.Snapshot
+	if err := q.get(ctx, &x, "/v1/executions/*", q.args[0]); err != nil {
+		return err
+	}
+	text := "nothing was logged"
+	if n := q.number("attempt"); n > int(x.Attempts) {
+		text = fmt.Sprintf("attempt %d does not exist (%s so far)", n, count(int(x.Attempts), "attempt"))
+	} else if q.cmd.Flags().Changed("level") {
+		text += " from level " + q.text("level") + " on"
+	}
+	fmt.Fprintln(q.app.err, text)
+	return nil
 }
 
 // logPages are the lines that are stored.

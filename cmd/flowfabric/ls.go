@@ -48,13 +48,20 @@ expired only. --category filters by the reason.`,
 	route: "GET /v1/executions", namespace: "?namespace", all: true,
 	flags: slices.Concat(filterFlags, limitFlags, []member{yes("", "tags", "show tags, as --json does")}),
 	run: func(ctx context.Context, q *request) error {
-		return long([]string{"ID", "STATE", "LANE", "KIND", "PRIO", "ATTEMPTS", "CREATED", "DETAIL"},
-			func(v admin.Listed) []any {
-				if !q.said("tags") && !q.cmd.Flags().Changed("tag") {
-					v.Tags = nil
-				}
-				return listedRow(v)
-			})(ctx, q)
+		header := []string{"ID", "STATE", "LANE", "KIND", "PRIO", "ATTEMPTS", "CREATED", "DETAIL"}
+		if q.said("all-namespaces") {
+			header = slices.Insert(header, 2, "NAMESPACE")
+		}
+		return long(header, func(v admin.Listed) []any {
+			if !q.said("tags") && !q.cmd.Flags().Changed("tag") {
+				v.Tags = nil
+			}
+			row := listedRow(v)
+			if q.said("all-namespaces") {
+				row = slices.Insert(row, 2, any(v.Namespace))
+			}
+			return row
+		})(ctx, q)
 	},
 }
 
