@@ -12,7 +12,8 @@ import (
 var timesVerb = verb{
 	use: "times [KIND]", short: "Show how long attempts waited and ran, by kind or by time",
 	long: `times shows how many executions completed and failed in the last hour, how many attempts were tried
-again, and percentiles of how long executions waited for their first attempt and how long attempts ran:
+again, how many runs ended otherwise (OTHER: suspended, delayed, continued, released, or cancelled by the
+handler), and percentiles of how long executions waited for their first attempt and how long attempts ran:
 of each kind, or of one kind over time. Workers measure it and tell each minute when it is over; it is kept
 for a day. A percentile is at most 5 % off.`,
 	example: "  flowfabric times\n  flowfabric times send-mail --since 24h --step 1h",
@@ -41,7 +42,8 @@ func (p *page) times(t *apiv1.Times, byKind bool) {
 	first, rows := "AT", [][]any{}
 	row := func(name any, s *apiv1.TimesSum) {
 		rows = append(rows, []any{name, s.Completed, failedCell(s.Failed), s.Retried, s.Other,
-			percentile(s.Waited, s.Waited.P50), percentile(s.Waited, s.Waited.P99),
+			percentile(s.Waited, s.Waited.P50), percentile(s.Waited, s.Waited.P90),
+			percentile(s.Waited, s.Waited.P99),
 			percentile(s.Ran, s.Ran.P50), percentile(s.Ran, s.Ran.P90), percentile(s.Ran, s.Ran.P99)})
 	}
 	if byKind {
@@ -60,8 +62,8 @@ func (p *page) times(t *apiv1.Times, byKind bool) {
 		}
 	}
 	row("all", &t.Total)
-	p.table([]string{first, "COMPLETED", "FAILED", "RETRIED", "OTHER", "WAITED P50", "P99", "RAN P50", "P90", "P99"},
-		rows)
+	p.table([]string{first, "COMPLETED", "FAILED", "RETRIED", "OTHER", "WAITED P50", "P90", "P99", "RAN P50", "P90",
+		"P99"}, rows)
 }
 
 func failedCell(n uint64) any {

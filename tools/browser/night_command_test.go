@@ -63,6 +63,7 @@ func (s *shell) says(text string, want ...string) {
 // commands are the tasks of the pages on the command line, in the same order.
 var commands = []func(s *shell){
 	func(s *shell) {
+		s.says(s.run("flowfabric failures --since 2h"), " 500 charge-card handler_error ")
 		text := s.run("flowfabric failures --version 13")
 		s.says(text, " 500 charge-card handler_error ", " 3 send-receipt handler_error ",
 			"order <n>: the card network answered <n>", "template receipt.html line <n>: no field Total")
@@ -91,6 +92,8 @@ var commands = []func(s *shell){
 		s.says(s.run("flowfabric lane list --namespace acme"), "acme render active 5")
 		s.run("flowfabric lane pause render --namespace acme")
 		s.laneOfOneTenantIsPaused()
+		s.says(s.run("flowfabric bulk cancel --namespace acme --state active --dry-run"), "0 executions would")
+		s.says(s.run("flowfabric lane resume render --namespace acme"), "lane render is active")
 	},
 	func(s *shell) {
 		s.says(s.run("flowfabric versions"), " 12 0 0 3 2 0 ")
@@ -144,7 +147,7 @@ var commands = []func(s *shell){
 		text := s.run("flowfabric times charge-card --since 1h --step 1m")
 		since := s.slowSince(scene.Charge.Kind())
 		for _, line := range strings.Split(text, "\n") {
-			if columns := strings.Fields(line); len(columns) > 8 && strings.HasPrefix(columns[7], "4") {
+			if columns := strings.Fields(line); len(columns) > 9 && strings.HasPrefix(columns[8], "4") {
 				if at, err := time.Parse(time.RFC3339, columns[0]); err != nil || !at.Equal(since) {
 					s.Errorf("the command says since %s, the API since %s (%v)", columns[0], since, err)
 				}
