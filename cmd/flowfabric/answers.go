@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
+	"github.com/flowfabric/flowfabric-go/internal/waitwords"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -85,6 +86,10 @@ func (q *request) delivered(ctx context.Context, id string) error {
 		}
 		if d.Duplicate {
 			more += "; it had been delivered before"
+		}
+		if d.Effect == waitwords.EffectSatisfied {
+			p.say("%s: answered; it goes on (%s)", id, more)
+			return
 		}
 		p.say("%s: %s (%s)", id, d.Effect, more)
 	})

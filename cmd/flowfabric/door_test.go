@@ -94,7 +94,7 @@ func TestServed(t *testing.T) {
 		{"viewer", "tail 1-00000000-0000-4000-8000-000000000000", exitNotFound, ""},
 		{"viewer", "tail <done> --attempt 9999999999", exitUsage, "--attempt"},
 		{"operator", "doctor", exitUsage, "works on the store itself"},
-		{"operator", "approve <asking> editor --choice approve", exitOK, "resume_condition_satisfied"},
+		{"operator", "approve <asking> editor --choice approve", exitOK, "answered; it goes on"},
 		{"operator", "freeze 1", exitDenied, "wants one of admin"},
 		{"admin", "freeze 1", exitOK, "frozen 1 partition: 1"},
 		{"admin", "lane pause batch", exitFailed, "changed in 3 of 4 partitions"},
