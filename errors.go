@@ -53,7 +53,7 @@ var (
 	ErrTokenExpired = define("token_expired", fault.Stop, "the key of the token was rotated out; ask for a new token")
 	// ErrNoTokenKeys: no token key is configured, or none that is in use.
 	ErrNoTokenKeys = define("hmac_secret_not_initialized", fault.Stop,
-		"no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
+		"no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex to the key that 'flowfabric dev' prints, or to a new one (openssl rand -hex 32)")
 	// ErrWaitpointClosed: the signal, or the request for a new token, came too late.
 	ErrWaitpointClosed = define("waitpoint_closed", fault.Info, "the signal came too late: the waitpoint is closed")
 
