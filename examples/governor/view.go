@@ -50,9 +50,12 @@ func row(tenants []*tenant, second int, before, after map[string]model.Count) st
 	return strings.TrimRight(line, " ")
 }
 
+// exact is how many percentage points a share may differ from its weight before the demo says why.
+const exact = 5
+
 // shares tells what each tenant has of the calls of a time, and what its weight is of all weights.
 func shares(tenants []*tenant, from, to map[string]model.Count) (lines []string) {
-	weights := 0
+	weights, worst := 0, 0.0
 	calls := func(name string) float64 { return float64(to[name].Calls - from[name].Calls) }
 	for _, t := range tenants {
 		weights += t.weight
@@ -60,8 +63,12 @@ func shares(tenants []*tenant, from, to map[string]model.Count) (lines []string)
 	for _, t := range tenants {
 		has := calls(t.name) / math.Max(1, calls("")) * 100
 		due := float64(t.weight) / float64(weights) * 100
+		worst = max(worst, math.Abs(has-due))
 		lines = append(lines, fmt.Sprintf("    %-7s %-25s %4.1f%% of the calls, by weight %4.1f%%", t.name,
 			strings.Repeat("■", int(math.Round(has/2))), has, due))
+	}
+	if worst > exact {
+		lines = append(lines, "    The machine was too busy for exact shares: run the demo again when it is not.")
 	}
 	return lines
 }
