@@ -59,6 +59,9 @@ var (
 	}}
 	momentKind = kind{textKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
 		text, _ := flags.GetString(name)
+		if text == "" {
+			return nil, nil
+		}
 		t, err := moment("--"+name, text)
 		return t.UTC().Format(time.RFC3339Nano), err
 	}}

@@ -103,10 +103,12 @@ instant, and a pause. Every call submits another execution, or flow.`,
 most 1,000, and for flows 10,000 nodes in all. They start at once and not in turn. Each instant has an id of its
 own: one that was submitted before, by the schedule or by a backfill, is left alone, so the command may be
 repeated. A flow is another one once its schedule was changed.`,
-		example: "  flowfabric schedules backfill hourly --from 2026-05-01T00:00:00Z --to 2026-05-01T12:00:00Z",
-		route:   "POST /v1/schedules/{NAME}:backfill",
-		flags: []member{timed("from", "from", "a `time` (RFC 3339), required"),
-			timed("to", "to", "a `time` (RFC 3339) that is not in the future (default now)")},
+		example: `  flowfabric schedules backfill nightly --from 24h
+  flowfabric schedules backfill hourly --from 2026-05-01T00:00:00Z --to 2026-05-01T12:00:00Z`,
+		route: "POST /v1/schedules/{NAME}:backfill",
+		flags: []member{
+			since("from", "from", "a `time`, required: 2026-01-31T17:00:00Z, or 2h for two hours ago"),
+			since("to", "to", "a `time` that is not in the future").or("now")},
 		needed: [][]string{{"from"}},
 		show:   told(func(p *page, q *request, b apiv1.Backfilled) { backfillText(p, q.args[0], b) }),
 	},

@@ -58,7 +58,11 @@ func (v verb) command(a *app) *cobra.Command {
 			if most == 0 {
 				return cobra.NoArgs(cmd, args)
 			}
-			return usage("%s takes %s, got %d; usage: %s", cmd.Name(), count(most, "argument"), len(args),
+			hint := ""
+			if v.what() == "gate" && cmd.Flags().Lookup("limit") != nil && strings.Contains(args[most], "=") {
+				hint = "; amounts go into --limit"
+			}
+			return usage("%s takes %s, got %d%s; usage: %s", cmd.Name(), count(most, "argument"), len(args), hint,
 				cmd.UseLine())
 		}
 		return nil

@@ -92,7 +92,7 @@ var commands = []func(s *shell){
 		s.says(s.run("flowfabric lane list --namespace acme"), "acme render active 5")
 		s.run("flowfabric lane pause render --namespace acme")
 		s.laneOfOneTenantIsPaused()
-		s.says(s.run("flowfabric bulk cancel --namespace acme --state active --dry-run"), "0 executions would")
+		s.says(s.run("flowfabric bulk cancel --namespace acme --state active --dry-run"), "1 execution would")
 		s.says(s.run("flowfabric lane resume render --namespace acme"), "lane render is active")
 	},
 	func(s *shell) {
@@ -113,8 +113,7 @@ var commands = []func(s *shell){
 	},
 	func(s *shell) {
 		s.says(s.run("flowfabric schedules list"), "nightly-report paused ")
-		s.put["FROM"] = time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
-		s.run("flowfabric schedules backfill nightly-report --from FROM")
+		s.run("flowfabric schedules backfill nightly-report --from 24h")
 		s.lists("executions?tag=schedule.name=nightly-report&state=completed", 1)
 	},
 	func(s *shell) {
