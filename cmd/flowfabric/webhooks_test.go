@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +66,34 @@ func TestWebhooksOfTheDocumentation(t *testing.T) {
 	w, err := readWebhooks(file, "default")
 	if err != nil || len(w.out) != 2 || len(w.in) != 2 {
 		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+// The trial of the page works as it is written: the file is read, and the signed request is accepted once.
+func TestWebhooksTrial(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "how-to", "webhooks.md"))
+	must.No(t, err)
+	_, text, _ := strings.Cut(string(page), "## Try it on one machine")
+	text, _, _ = strings.Cut(text, "\n## ")
+	blocks := strings.Split(text, "```")
+	if len(blocks) != 7 {
+		t.Fatalf("%d parts, want a file, the start and the request", len(blocks))
+	}
+	t.Setenv("IN_SECRET", "only-to-try-this-out")
+	t.Setenv("OUT_SECRET", "whsec_"+base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "local.json")
+	must.No(t, os.WriteFile(file, []byte(strings.TrimPrefix(blocks[1], "json\n")), 0o600))
+	p := startDev(t, filepath.Join(dir, "data")+" --webhooks "+file)
+	request := strings.Replace(strings.TrimPrefix(blocks[5], "sh\n"), "http://"+defaultHTTP, p.API, 1)
+	for _, want := range []string{"accepted", "duplicate"} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", request).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want %s", out, err, want)
+		}
+	}
+	if _, list := command(t, "ls", "--kind", "triage", "--json", "--url", p.URL); strings.Count(list, "\n") != 1 {
+		t.Errorf("what it started: %s", list)
 	}
 }
 
