@@ -34,7 +34,7 @@ func TestTimes(t *testing.T) {
 				t.Errorf("%+v", all.Total)
 			}
 			_, out, _ = w.run("times", "")
-			for _, want := range []string{"KIND", "echo", "broken", "ask", "all"} {
+			for _, want := range []string{"KIND", "WAITED P50  P90  P99", "echo", "broken", "ask", "all"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %s in\n%s", want, out)
 				}
