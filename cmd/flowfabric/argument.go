@@ -70,8 +70,8 @@ func pairs(flag string, values []string) (map[string]string, error) {
 			return nil, usage("%s %q, want key=value", flag, text)
 		}
 		if another := anotherPair.FindString(v); another != "" {
-			return nil, usage("%s %q has another pair behind a comma, which is part of the value: repeat %s for it", flag,
-				text, flag)
+			return nil, usage("%s %q has another pair behind a comma, which is part of the value: repeat %s for it",
+				flag, text, flag)
 		}
 		m[k] = v
 	}
