@@ -28,8 +28,8 @@ values each. ls --tag and all other lists with such a tag read what they show, a
 keeps lists of all states in the order of creation, which takes about 155 bytes for each execution in
 the store; --all=false does without. Executions that are there already are listed while
 everything else works; the command ends when lists can use it, and may be repeated if it is cut short.
-What no flag is about stays as it is. --tag names all keys: one that it leaves out can be asked for no
-more.`,
+set changes what is named, and keeps the others. --tag names all keys: one that it leaves out can be asked
+for no more.`,
 		example: `  flowfabric index set --tag who.customer,team.region
   flowfabric index set --no-tags --all=false`,
 		route: "POST /v1/index:set",
