@@ -110,9 +110,13 @@ func newBooth(t *testing.T) *booth {
 	mux.HandleFunc("/test/kill", b.kill)
 	mux.HandleFunc("/test/transcript", b.transcript)
 	b.server = httptest.NewServer(mux)
+	b.mu.Lock()
 	b.launch()
+	b.mu.Unlock()
 	t.Cleanup(func() {
+		b.mu.Lock()
 		b.end()
+		b.mu.Unlock()
 		b.server.CloseClientConnections()
 		for _, h := range b.handler {
 			h.Close()
