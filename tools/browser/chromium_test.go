@@ -111,9 +111,14 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 // text is what an expression says.
 func (b *tab) text(expression string) string {
 	b.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
-	must.No(b, err)
-	return text
+	for {
+		text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
+		if err != nil && strings.Contains(err.Error(), "navigated or closed") && b.ctx.Err() == nil {
+			continue // a form was sent, and the next page is not there yet
+		}
+		must.No(b, err)
+		return text
+	}
 }
 
 // want compares what an expression says.

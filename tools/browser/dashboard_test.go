@@ -440,7 +440,7 @@ func TestHostilePayloads(t *testing.T) {
 	b.enter(d, "admin")
 	for _, id := range ids {
 		b.visit("executions/" + id)
-		b.wait(`document.querySelector("#input").closest("section").querySelector("pre")`)
+		b.wait(`document.querySelector("#input")?.closest("section").querySelector("pre")`)
 		if got := b.text(
 			`String(window.broken) + document.querySelectorAll("main script, main img, main iframe, main b b").length`); got !=
 			"undefined0" {
@@ -773,7 +773,7 @@ func TestMessages(t *testing.T) {
 	}
 	b.press("Show message 2")
 	b.wait(
-		`document.querySelector("#messages").closest("section").innerText.includes('"}') || document.querySelector("#messages").closest("section").querySelector("pre")`)
+		`document.querySelector("#messages")?.closest("section").innerText.includes('"}') || document.querySelector("#messages")?.closest("section").querySelector("pre")`)
 
 	reader := openBrowser(t)
 	reader.window(380, 760, "dark")
