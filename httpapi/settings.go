@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -234,7 +235,7 @@ func (p *planner) attached() error {
 		if len(whole) > limits.MaxGates {
 			return invalid(field+"/gates", "with those attached %d gates, want at most %d", len(whole), limits.MaxGates)
 		}
-		x := settingChange{On: "scope", Name: scopeName(a.Scope), Action: "change", Field: field}
+		x := settingChange{On: "scope", Name: gatetext.ScopeName(a.Scope), Action: "change", Field: field}
 		was := map[string]any{"gates": now.Names}
 		if len(now.Names) == 0 {
 			x.Action, was = "create", nil
@@ -247,18 +248,6 @@ func (p *planner) attached() error {
 		}
 	}
 	return nil
-}
-
-func scopeName(s admission.Scope) string {
-	switch {
-	case s.TagKey != "":
-		return "tag:" + s.TagKey + "=" + s.Tag
-	case s.Lane != "":
-		return "lane:" + s.Namespace + "/" + s.Lane
-	case s.Namespace != "":
-		return "namespace:" + s.Namespace
-	}
-	return "everything"
 }
 
 func (p *planner) lanes() error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 )
 
 // Whatever stands behind a flag, or in an audit log, is read or refused.
@@ -25,8 +26,8 @@ func FuzzTexts(f *testing.F) {
 				}
 			}
 		}
-		if s, err := a.parseScope(text); err == nil && !strings.HasPrefix(text, scopeKind(scopeText(s))) {
-			t.Errorf("%q is %s", text, scopeText(s))
+		if s, err := a.parseScope(text); err == nil && !strings.HasPrefix(text, scopeKind(gatetext.ScopeName(s))) {
+			t.Errorf("%q is %s", text, gatetext.ScopeName(s))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 )
 
 // attach changes what is attached to the scope that the argument names.
@@ -24,7 +25,7 @@ func attach(ctx context.Context, q *request, done, says string) error {
 	return q.app.show(struct {
 		Scope string `json:"scope"`
 		Done  string `json:"done"`
-	}{scopeText(scope), done}, func(p *page) { p.say(says, scopeText(scope)) })
+	}{gatetext.ScopeName(scope), done}, func(p *page) { p.say(says, gatetext.ScopeName(scope)) })
 }
 
 // blockedBy lists what a gate keeps from running.
@@ -109,7 +110,7 @@ func removeGate(ctx context.Context, q *request) error {
 		var scopes []string
 		for _, x := range all.Attached {
 			if slices.Contains(x.Names, q.args[0]) {
-				scopes = append(scopes, scopeText(x.Scope))
+				scopes = append(scopes, gatetext.ScopeName(x.Scope))
 			}
 		}
 		switch {
@@ -137,9 +138,9 @@ func gatedText(p *page, v admin.Gated) {
 	} else {
 		rows := make([][]any, len(v.Attached))
 		for i, x := range v.Attached {
-			scope := styled(normal, scopeText(x.Scope))
+			scope := styled(normal, gatetext.ScopeName(x.Scope))
 			if x.Mixed {
-				scope = styled(yellow, scopeText(x.Scope)+" (mixed)")
+				scope = styled(yellow, gatetext.ScopeName(x.Scope)+" (mixed)")
 			}
 			rows[i] = []any{scope, strings.Join(x.Names, ","), instant(x.At), x.By}
 		}
@@ -151,19 +152,6 @@ func gatedText(p *page, v admin.Gated) {
 	if v.Outbox > 0 {
 		p.say("\n%s to gates not delivered yet", count(v.Outbox, "message"))
 	}
-}
-
-// scopeText writes a scope as attach takes it, with the namespace that --namespace would say.
-func scopeText(s admission.Scope) string {
-	switch {
-	case s.TagKey != "":
-		return "tag:" + s.TagKey + "=" + s.Tag
-	case s.Lane != "":
-		return "lane:" + s.Namespace + "/" + s.Lane
-	case s.Namespace != "":
-		return "namespace:" + s.Namespace
-	}
-	return "everything"
 }
 
 // parseScope reads a scope. A lane without a namespace is in that of --namespace.

@@ -35,3 +35,16 @@ func ParseScope(text string) (s admission.Scope, ok bool) {
 	}
 	return s, true
 }
+
+// ScopeName writes a scope as the command attach takes it, with the namespace that --namespace would say.
+func ScopeName(s admission.Scope) string {
+	switch {
+	case s.TagKey != "":
+		return "tag:" + s.TagKey + "=" + s.Tag
+	case s.Lane != "":
+		return "lane:" + s.Namespace + "/" + s.Lane
+	case s.Namespace != "":
+		return "namespace:" + s.Namespace
+	}
+	return "everything"
+}
