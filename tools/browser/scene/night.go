@@ -240,14 +240,28 @@ func (n *Night) after(ctx context.Context) error {
 	return nil
 }
 
-// tenant is what acme floods a lane with, and one execution of somebody else.
+// tenant is one execution of somebody else, and what acme floods its lane with: of the two slots each has one.
 func (n *Night) tenant(ctx context.Context) error {
-	_, err := client.SubmitMany(ctx, n.Client, Render, make([]Order, 60), flowfabric.Lane("render"),
-		flowfabric.Namespace("acme"))
+	other, err := client.Submit(ctx, n.Client, Render, Order{}, flowfabric.Lane("render"))
 	if err != nil {
 		return err
 	}
-	_, err = client.Submit(ctx, n.Client, Render, Order{}, flowfabric.Lane("render"))
+	for {
+		x, err := other.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if x.State.Public == flowfabric.Active {
+			break
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	_, err = client.SubmitMany(ctx, n.Client, Render, make([]Order, 60), flowfabric.Lane("render"),
+		flowfabric.Namespace("acme"))
 	return err
 }
 
