@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash"
@@ -190,7 +191,15 @@ func (w *world) message(who string, id flowfabric.ExecutionID, m engine.Message)
 
 // claim asks for work; reply is what came, if an answer did.
 func (w *world) claim(who string, q engine.ClaimRequest) (reply engine.ClaimReply, err error) {
-	err = w.call(q.Partition, who, fmt.Sprintf("claims in %d as %s #%d", q.Partition, q.Session, q.Number),
+	if w.askers != nil {
+		return w.asker(who).ClaimNext(w.ctx, q)
+	}
+	return lossy{w.e, w, who}.ClaimNext(w.ctx, q)
+}
+
+func (l lossy) ClaimNext(_ context.Context, q engine.ClaimRequest) (reply engine.ClaimReply, err error) {
+	w := l.w
+	err = w.call(q.Partition, l.who, fmt.Sprintf("claims in %d as %s #%d", q.Partition, q.Session, q.Number),
 		func() (string, error) {
 			r, err := w.e.ClaimNext(w.ctx, q)
 			if err != nil {

@@ -22,6 +22,9 @@ func (m *maintainer) tend(p uint16, ask, leave bool) engine.TickReply {
 	if err == nil && out.Schedules > 0 {
 		m.fire(p)
 	}
+	if m.askers != nil {
+		m.reckon()
+	}
 	return out
 }
 

@@ -85,6 +85,7 @@ func (w *world) item(partition uint16) engine.NewExecution {
 	case n < 35:
 		x.Policy.MaxReclaims = 1
 	}
+	w.gated(&x)
 	return x
 }
 

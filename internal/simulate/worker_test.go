@@ -49,8 +49,10 @@ type seat struct {
 // job is an execution that the worker believes to hold.
 type job struct {
 	engine.Claim
-	seat   *seat
-	frames uint64
+	seat    *seat
+	frames  uint64
+	calls   uint64 // to the service that have ended
+	calling bool
 }
 
 func newWorker(w *world, name string, gateway bool) *worker {
@@ -89,6 +91,8 @@ func (k *worker) turn() {
 		k.until = k.now.Add(d)
 	case k.again():
 	case n < 85 && k.renew():
+	case k.askers != nil && len(k.jobs) > 0 && k.chance(30):
+		k.visit(k.jobs[k.r.IntN(len(k.jobs))])
 	case len(k.jobs) > 0 && (len(k.jobs) == most || n < 70):
 		k.work(k.jobs[k.r.IntN(len(k.jobs))])
 	default:

@@ -50,6 +50,7 @@ type world struct {
 
 	calls // faults, the journal
 	truth // what really happened
+	gates // of a world with slots
 
 	checker *invariant.Checker
 	touched [partitions]bool
@@ -129,17 +130,22 @@ func (w *world) run() []string {
 	w.faults = 1 + w.r.IntN(6) // how much goes wrong
 	backwards := w.r.IntN(4) == 0
 	for range 100 + w.r.IntN(100) {
-		w.steps++
-		w.pass(backwards)
-		w.actors[w.r.IntN(len(w.actors))].turn()
-		w.arrive()
-		w.check()
+		w.move(backwards)
 		if len(w.bad) > 0 {
 			return w.bad
 		}
 	}
 	w.drain()
 	return w.bad
+}
+
+// move lets time pass and an actor make a move.
+func (w *world) move(backwards bool) {
+	w.steps++
+	w.pass(backwards)
+	w.actors[w.r.IntN(len(w.actors))].turn()
+	w.arrive()
+	w.check()
 }
 
 // pass lets some time pass, mostly little.
