@@ -469,6 +469,23 @@ func init() {
 			}
 			return out, nil
 		},
+		"publish": func(p *play, arg any, op object) (any, error) {
+			return p.client.Publish(p.ctx, client.Event{Subject: text(arg), ID: text(member(op["options"], "id")),
+				Data: exact{op["data"]}})
+		},
+		"follow_logs": on(func(p *play, e *client.Execution[exact], op object) (any, error) {
+			out := []any{}
+			for line, err := range e.Logs(p.ctx, stream.LogRange{Follow: true, Level: text(member(op["options"], "level")),
+				After: text(member(op["options"], "after"))}) {
+				if err != nil {
+					return nil, err
+				}
+				if out = append(out, line); line.Message == text(op["upon"]) {
+					p.raise("let " + text(op["lets"]))
+				}
+			}
+			return out, nil
+		}),
 		"create_flow": func(p *play, arg any, op object) (any, error) {
 			f, nodes := flow.New(text(arg)), map[string]*flow.Node[exact]{}
 			for _, one := range op["nodes"].([]any) {

@@ -226,6 +226,15 @@ class Scenario {
       for await (const one of this.client[what](op.filters)) out.push(one)
       return out
     },
+    publish(subject, op) { return this.client.publish(subject, op.data, op.options) },
+    async follow_logs(id, op) {
+      const out = []
+      for await (const line of this.client.followLogs(id, op.options)) {
+        out.push(line)
+        if (line.message === op.upon) this.flag(`let ${op.lets}`).raise()
+      }
+      return out
+    },
     create_flow(kind, op) { return this.client.createFlow(kind, op.nodes, op.options) },
     cancel_flow(id) { return this.client.cancelFlow(id) },
     put_schedule(name, op) { return this.client.putSchedule(name, op.kind, op.options) },

@@ -245,6 +245,16 @@ class Scenario:
     async def on_send(self, id, op):
         return await self.client.send(id, op["mailbox"], op["payload"], **op.get("options", {}))
     async def on_list(self, what, op): return [one async for one in getattr(self.client, what)(**op.get("filters", {}))]
+    async def on_publish(self, subject, op):
+        return await self.client.publish(subject, op.get("data"), **op.get("options", {}))
+
+    async def on_follow_logs(self, id, op):
+        out = []
+        async for line in self.client.follow_logs(id, **op.get("options", {})):
+            out.append(line)
+            if "upon" in op and line.get("message") == op["upon"]: self.flag("let " + op["lets"]).set()
+        return out
+
     async def on_create_flow(self, kind, op):
         return await self.client.create_flow(kind, op["nodes"], **op.get("options", {}))
     async def on_cancel_flow(self, id, op): return await self.client.cancel_flow(id)

@@ -3,10 +3,12 @@
 import asyncio
 import time
 import unittest
+import unittest.mock
 from datetime import datetime, timedelta, timezone
 
 import base
-from flowfabric import Client, FlowFabricError, NotFound, TimedOut
+import flowfabric.api
+from flowfabric import Client, ConnectionLost, FlowFabricError, NotFound, TimedOut
 
 PLANES = "a\u00e9\u20ac\ud7ff\ue000\U0001f600\U00020000\U000e0001\U0010fffd\u0000\u2028 \"\\</script>"
 
@@ -47,6 +49,37 @@ class ClientTest(base.Case):
         self.assertEqual([o["output"]["value"] for o in out], list(range(20)))
         listed = {e["id"] async for e in self.client.executions(kind=self.kind, state="completed", limit=3)}
         self.assertEqual(listed, set(ids))
+
+    async def test_silent_stream_is_cut(self):
+        """A stream that said nothing but comments for long goes on after a cut."""
+        now = 0.0
+
+        class Answer:
+            status, headers = 200, {}
+
+            def __init__(self, *pieces):
+                self.left = pieces
+
+            async def pieces(self):
+                nonlocal now
+                for piece in self.left:
+                    now += 15
+                    if piece is None:
+                        raise ConnectionLost("cut")
+                    yield piece
+
+            async def close(self):
+                pass
+
+        class Server:
+            answers = [Answer(*[b": \n\n"] * 20, None), Answer(b'id: 1\ndata: {"kind":"end"}\n\n')]
+
+            async def request(self, *call):
+                return self.answers.pop(0)
+
+        client = Client(transport=Server(), retry_for=30)
+        with unittest.mock.patch.object(flowfabric.api, "time", unittest.mock.Mock(monotonic=lambda: now)):
+            self.assertEqual([e async for e in client.tail("x")], [{"kind": "end"}])
 
     async def test_result_in_time(self):
         made = await self.client.submit(self.kind, 1)

@@ -81,11 +81,19 @@ function queryOf(values: Query): string {
 
 /** Pauses between tries. They grow and have jitter. */
 export class Backoff {
-  readonly #until: number
-  #next = 100
+  readonly #withinMs: number
+  #until = 0
+  #next = 0
 
   constructor(withinMs: number) {
-    this.#until = performance.now() + withinMs
+    this.#withinMs = withinMs
+    this.restart()
+  }
+
+  /** Begins again: the server has answered. */
+  restart(): void {
+    this.#until = performance.now() + this.#withinMs
+    this.#next = 100
   }
 
   /** Waits for the next try, or throws the error when the time for tries is over. */

@@ -1,4 +1,4 @@
-import { Api, Backoff, mayRetry, path, type ApiOptions } from "./api.js"
+import { Api, Backoff, mayRetry, path, type ApiOptions, type Query } from "./api.js"
 import { pause } from "./cancel.js"
 import { bytesOf, encode, newKey, payloadValue } from "./encoding.js"
 import { FlowFabricError, refusal } from "./errors.js"
@@ -185,29 +185,41 @@ export class Client {
    * that was cut is made again, and no event is lost or given twice. Leaving the loop ends the request.
    */
   async *tail(id: string, options: TailOptions = {}): AsyncGenerator<m.TailEvent, void, undefined> {
-    const { attempt, durable, own, signal, fromNow } = options
+    const { attempt, durable, own, signal, fromNow, after } = options
     const query = { attempt, durable, own, from_now: fromNow }
-    let after = options.after ?? ""
-    let backoff = new Backoff(this.api.retryForMs)
-    for (;;) {
+    const events = this.#follow<m.TailEvent>(path("executions", id) + "/events", query, after, signal)
+    for await (const event of events) {
+      yield event
+      if (event.kind === "end" && !event.child) return
+    }
+  }
+
+  /** The events of a stream, over as many connections as it takes. The server says when there are no more. */
+  async *#follow<T>(
+    target: string, query: Query, after = "", signal?: AbortSignal,
+  ): AsyncGenerator<T, void, undefined> {
+    const backoff = new Backoff(this.api.retryForMs)
+    for (let ended = false; ; ) {
       try {
         const headers = { Accept: "text/event-stream", ...(after ? { "Last-Event-ID": after } : {}) }
-        const exchange = await this.api.open("GET", path("executions", id) + "/events", {
-          headers, query, signal, timeoutMs: this.api.quietMs,
-        })
+        const exchange = await this.api.open("GET", target, { headers, query, signal, timeoutMs: this.api.quietMs })
         if (exchange.answer.status === 204) return exchange.close()
         const reader = new EventReader()
+        let first = true // a piece that every connection has, while all others say that the server is well
         for await (const piece of exchange.pieces()) {
+          if (!first) backoff.restart()
+          first = false
           for (const { id: position, name, data } of reader.read(piece)) {
-            const event = this.api.parse(data) as m.TailEvent
-            if (name === "problem") throw refusal((event as unknown as m.Problem).status, event)
+            const event = this.api.parse(data)
+            if (name === "problem") throw refusal((event as m.Problem).status, event)
             after = position || after
-            backoff = new Backoff(this.api.retryForMs)
-            yield event
-            if (event.kind === "end" && !event.child) return
+            backoff.restart()
+            ended = false
+            yield event as T
           }
         }
-        throw new FlowFabricError("connection_lost", "the stream of events ended early")
+        if (ended) throw new FlowFabricError("connection_lost", "the stream of events ended early")
+        ended = true // the next answer tells whether that was all
       } catch (e) {
         if (!mayRetry(e)) throw e
         await backoff.pause(e, signal)
@@ -220,6 +232,18 @@ export class Client {
     id: string, filters: { attempt?: number; level?: string; limit?: number } = {}, signal?: AbortSignal,
   ): AsyncGenerator<m.LogLine, void, undefined> {
     return this.api.pages(path("executions", id) + "/logs", filters, signal)
+  }
+
+  /**
+   * Follows what the handler of an execution logs, the oldest line first, until the execution ends, or the attempt if
+   * one is named. cursor of a line is the after of a later call. A connection that was cut is made again, and no line is
+   * lost or given twice. Leaving the loop ends the request.
+   */
+  followLogs(
+    id: string, filters: { attempt?: number; level?: string; after?: string } = {}, signal?: AbortSignal,
+  ): AsyncGenerator<m.LogLine, void, undefined> {
+    const { after, ...query } = filters
+    return this.#follow(path("executions", id) + "/logs/events", query, after, signal)
   }
 
   /** Sends a message to a mailbox of an execution. */
@@ -265,6 +289,17 @@ export class Client {
 
   #list<T>(what: string, filters: object, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
     return this.api.pages(path(what), { ...this.#scope, ...filters }, signal)
+  }
+
+  /**
+   * Publishes an event: each trigger of its subject whose filter the data matches starts one execution, with the data
+   * as its input. The server knows an id for a day: a repeat starts nothing and is a duplicate, and other data under it
+   * is refused with idempotency_conflict. Without an id one is made here.
+   */
+  async publish(
+    subject: string, data?: unknown, options: Omit<m.EventBody, "subject" | "data"> = {},
+  ): Promise<m.Published> {
+    return this.#post("/v1/events:publish", { ...this.#scope, ...options, id: options.id || newKey(), subject, data })
   }
 
   // Flows

@@ -70,6 +70,22 @@ test("a result that does not come in time is an error, and a wait can be ended",
   assert.deepEqual([answer.state, answer.reason], ["cancelled", "a test"])
 })
 
+test("a stream that said nothing for long goes on after a cut", async t => {
+  let now = 0
+  t.mock.method(performance, "now", () => now)
+  let comments = 20
+  const silent = new ReadableStream({
+    pull(control) {
+      now += 15_000
+      if (comments-- > 0) control.enqueue(new TextEncoder().encode(": \n\n"))
+      else control.error(new Error("cut"))
+    },
+  })
+  const answers = [new Response(silent), new Response('id: 1\ndata: {"kind":"end"}\n\n')]
+  const client = new Client({ fetch: async () => answers.shift(), retryForMs: 30_000 })
+  assert.deepEqual(await all(client.tail("x")), [{ kind: "end" }])
+})
+
 test("errors say what is wrong", async t => {
   const { client, kind } = await setUp(t)
   await assert.rejects(client.submit(kind, 1, { priority: 10 ** 6 }), e => {

@@ -99,7 +99,12 @@ class Backoff:
     """Pauses between tries, which grow and have jitter."""
 
     def __init__(self, within: float | None) -> None:
-        self._until = None if within is None else time.monotonic() + within
+        self._within = within
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin again: the server has answered."""
+        self._until = None if self._within is None else time.monotonic() + self._within
         self._next = 0.1
 
     async def pause(self, error: FlowFabricError) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
@@ -28,6 +29,7 @@ from .models import (
     Listed,
     LogLine,
     NodeBody,
+    Published,
     Result,
     ScheduleInfo,
     SchedulePutOptions,
@@ -182,31 +184,39 @@ class Client:
         is lost or given twice. `durable` leaves out what was for live readers, `own` the events of children.
         """
         where = {"attempt": attempt, "from_now": from_now, "durable": durable, "own": own}
+        async with aclosing(self._follow(path("executions", id, "events"), where, after)) as events:
+            async for event in events:
+                yield cast(TailEvent, event)
+                if event.get("kind") == "end" and not event.get("child"):
+                    return
+
+    async def _follow(self, target: str, query: JSON, after: str) -> AsyncGenerator[JSON, None]:
+        """The events of a stream, over as many connections as it takes. The server says when there are no more."""
         backoff = Backoff(self.api.retry_for)
+        ended = False
         while True:
             headers = {"Accept": "text/event-stream"}
             if after:
                 headers["Last-Event-ID"] = after
             try:
-                target = path("executions", id, "events") + query_of(where)
-                answer = await self.api.open("GET", target, headers, b"", self._quiet)
-                if answer.status == 204:
-                    await answer.close()
-                    return
+                answer = await self.api.open("GET", target + query_of(query), headers, b"", self._quiet)
                 try:
-                    async for event in sse.events(answer.pieces(), MAX_BODY):
+                    if answer.status == 204:
+                        return
+                    async for event in sse.events(_heard(answer.pieces(), backoff), MAX_BODY):
                         body = decode_object(event.data)
                         if event.name == "problem":
                             status = body.get("status")
                             raise refusal(status if isinstance(status, int) else 0, body, None)
                         after = event.id or after
-                        backoff = Backoff(self.api.retry_for)
-                        yield cast(TailEvent, body)
-                        if body.get("kind") == "end" and not body.get("child"):
-                            return
+                        backoff.restart()
+                        ended = False
+                        yield body
                 finally:
                     await answer.close()
-                raise ConnectionLost("the stream of events ended early")
+                if ended:
+                    raise ConnectionLost("the stream of events ended early")
+                ended = True  # the next answer tells whether that was all
             except FlowFabricError as e:
                 if not again(e):
                     raise
@@ -217,6 +227,17 @@ class Client:
     ) -> AsyncIterator[LogLine]:
         """What the handler of an execution logged, as far as it is kept, the oldest line first."""
         return self.api.pages(path("executions", id) + "/logs", _given(attempt=attempt, level=level, limit=limit))
+
+    def follow_logs(
+        self, id: str, *, attempt: int | None = None, level: str | None = None, after: str = ""
+    ) -> AsyncIterator[LogLine]:
+        """Follow what the handler of an execution logs, the oldest line first.
+
+        It ends with the execution, or with the attempt if one is named. `cursor` of a line is the `after` of a later
+        call. A connection that was cut is made again, and no line is lost or given twice.
+        """
+        lines = self._follow(path("executions", id, "logs", "events"), _given(attempt=attempt, level=level), after)
+        return cast(AsyncIterator[LogLine], lines)
 
     async def send(self, id: str, mailbox: str, payload: Any = None, *, idempotency_key: str | None = None) -> Sent:
         """Send a message to a mailbox of an execution."""
@@ -267,6 +288,17 @@ class Client:
     def approvals(self, **filters: Unpack[ApprovalListOptions]) -> AsyncIterator[Approval]:
         """All executions that wait for people."""
         return self.api.pages(path("approvals"), filters)
+
+    async def publish(
+        self, subject: str, data: Any = None, *, id: str | None = None, namespace: str | None = None
+    ) -> Published:
+        """Publish an event: each trigger of its subject whose filter the data matches starts one execution.
+
+        The data is its input. The server knows an `id` for a day: a repeat starts nothing and is a `duplicate`, and
+        other data under it is refused with idempotency_conflict. Without an id one is made here.
+        """
+        body = {"subject": subject, "data": data, "id": id or str(uuid.uuid4()), **_given(namespace=namespace)}
+        return await self.api.call("POST", "/v1/events:publish", body)
 
     # Flows
 
@@ -321,6 +353,16 @@ class Client:
 
 
 _ENDED = ("completed", "failed", "cancelled", "expired", "skipped")
+
+
+async def _heard(pieces: AsyncIterator[bytes], backoff: Backoff) -> AsyncIterator[bytes]:
+    """Pieces of a stream. Each but the first, which every connection has, says that the server is well."""
+    first = True
+    async for piece in pieces:
+        if not first:
+            backoff.restart()
+        first = False
+        yield piece
 
 
 def _given(**members: Any) -> JSON:
