@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/mint"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/trigger"
@@ -108,6 +109,10 @@ func (c *Client) PutTrigger(ctx context.Context, t Trigger, opts ...flowfabric.A
 	act, unnamed := c.act(opts)
 	if err = cmp.Or(err, unnamed); err == nil {
 		err = c.link.Gates.Require(ctx, t.Gates())
+	}
+	if r := link.Rehearsed(ctx); r != nil && err == nil {
+		r.Trigger = put.Definition
+		return false, nil
 	}
 	if err == nil {
 		already, err = c.store.PutTrigger(act.In(ctx, put.Namespace, "put", "trigger", t.Name, t.Subject, t.Kind), put)

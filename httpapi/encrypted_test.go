@@ -11,10 +11,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/sealed"
+	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -63,6 +66,17 @@ func TestWithoutTheKey(t *testing.T) {
 		if text := string(body); strings.Contains(text, "hidden") || !strings.Contains(text, want) {
 			t.Errorf("%s: %s, want %s", path, text, want)
 		}
+	}
+	hiding, every := handler.Define[string, string]("hides"), schedule.Every(time.Hour, time.Time{})
+	steps := flow.New("steps")
+	flow.Add(steps, "a", hiding, "hidden")
+	_, err = client.Schedule(t.Context(), c, "one", every, hiding, "hidden")
+	must.No(t, err)
+	_, err = client.ScheduleFlow(t.Context(), c, "flow", every, steps)
+	must.No(t, err)
+	if text := string(a.as("operator", "GET", "/v1/settings", "", http.StatusOK).body); strings.Contains(text, "hidden") ||
+		strings.Count(text, "its input is encrypted, and this server has no key for it") != 2 {
+		t.Errorf("settings: %s", text)
 	}
 	if text := string(messages.body); strings.Contains(text, "hidden") || !strings.Contains(text, `"encrypted":true`) {
 		t.Errorf("messages: %s", text)

@@ -158,6 +158,11 @@ func (a *api) gatesAndPartitions() {
 	a.as("blue", "PUT", acme, `{}`, 403)
 	a.as("blue", "POST", "/v1/settings:plan", `{}`, 403)
 	a.as("viewer", "POST", "/v1/settings:plan", `{}`, 403)
+	a.as("blue", "GET", "/v1/settings", "", 403)
+	a.as("viewer", "GET", "/v1/settings", "", 403)
+	if f := into[settingsFile](t, a.as("operator", "GET", "/v1/settings", "", 200)); f.Settings.Index == nil {
+		t.Errorf("%+v", f)
+	}
 	a.as("operator", "POST", "/v1/settings:plan", `{"index":{"tags":["who.else"]}}`, 403)
 	a.as("operator", "POST", "/v1/settings:plan", `{"prune":true}`, 400)
 	if p := into[settingsPlan](t, a.as("operator", "POST", "/v1/settings:plan",

@@ -319,6 +319,7 @@ func TestWithheld(t *testing.T) {
 			path = p
 		}
 	}
+	a.as("operator", "PUT", "/v1/schedules/tells", `{"kind":"tells","every_ms":3600000,"input":{"a":"`+sesame+`"}}`, 200)
 	for _, tc := range []struct {
 		with, text, value string
 		redact            func(Redaction) []byte
@@ -362,6 +363,10 @@ func TestWithheld(t *testing.T) {
 			}
 			if body := stored(path + "/stream?as=text"); string(body) != tc.text+tc.text {
 				t.Errorf("%s", body)
+			}
+			if g := a.as("operator", "GET", "/v1/settings", "", 200); tells(g.body) ||
+				!strings.Contains(string(g.body), "its input is withheld") {
+				t.Errorf("%s", g.body)
 			}
 			if all, _ := a.follow(path+"/events", nil, nil); !strings.HasSuffix(names(all), "end") {
 				t.Errorf("%s", names(all))

@@ -41,7 +41,7 @@ const (
 // globals are where the paths of what belongs to no namespace begin.
 var globals = []string{"/v1/gates", "/v1/gated", "/v1/limits", "/v1/doctor", "/v1/partitions",
 	"/v1/token-keys",
-	"/v1/schedule-owners", "/v1/settings:plan", "/v1/workers/{session}:mark-dead"}
+	"/v1/schedule-owners", "/v1/settings", "/v1/workers/{session}:mark-dead"}
 
 // global tells whether a token that is bound to namespaces is refused.
 func (r *route) global() bool {
@@ -174,6 +174,12 @@ func (r *route) keyed() *route {
 // putting makes a change one that may be repeated.
 func (r *route) putting() *route {
 	r.method = http.MethodPut
+	return r
+}
+
+// by says whose role may ask, where not every viewer may.
+func (r *route) by(who need) *route {
+	r.need = who
 	return r
 }
 

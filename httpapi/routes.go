@@ -449,6 +449,8 @@ var routes = []*route{
 	post("/v1/settings:plan", "planSettings", "Judge a file of settings, and tell what applying it would change",
 		operator, "What differs from the store, in the order in which it is to be changed. Nothing was changed.",
 		(*call).planSettings),
+	get("/v1/settings", "getSettings", "Read all settings of the store as a file, which planSettings takes",
+		"Those of all namespaces.", (*call).readSettings).by(operator),
 	get("/v1/index", "getIndex", "Read by what executions can be found", "What the store keeps for it.",
 		(*call).index),
 	post("/v1/index:set", "setIndex", "Say by what executions can be found, and list those that there are", root,

@@ -17,18 +17,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
-	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
 // settingsBody is a file of settings, as `flowfabric apply` reads it. What it does not name stays as it is.
 type settingsBody struct {
-	Owner     string                    `json:"owner,omitempty" jsonschema:"who declares the schedules; required with schedules"`
-	Prune     bool                      `json:"prune,omitempty" jsonschema:"also remove what is not named: schedules of the owner, and tags of the index"`
-	Gates     map[string]admission.Gate `json:"gates,omitempty" jsonschema:"budgets, quotas and governors of services, by name"`
-	Attached  []attachedSetting         `json:"attached,omitempty" jsonschema:"scopes, with gates for what is created there"`
-	Lanes     []laneSetting             `json:"lanes,omitempty"`
-	Index     *admin.IndexChange        `json:"index,omitempty" jsonschema:"by what executions can be found"`
-	Schedules map[string]scheduleBody   `json:"schedules,omitempty" jsonschema:"by name"`
+	Owner     string                     `json:"owner,omitempty" jsonschema:"who declares the schedules; required with schedules"`
+	Prune     bool                       `json:"prune,omitempty" jsonschema:"also remove what is not named: schedules of the owner, and tags of the index"`
+	Gates     map[string]admission.Gate  `json:"gates,omitempty" jsonschema:"budgets, quotas and governors of services, by name"`
+	Attached  []attachedSetting          `json:"attached,omitempty" jsonschema:"scopes, with gates for what is created there"`
+	Lanes     []laneSetting              `json:"lanes,omitempty"`
+	Index     *admin.IndexChange         `json:"index,omitempty" jsonschema:"by what executions can be found"`
+	Schedules map[string]settledSchedule `json:"schedules,omitempty" jsonschema:"by name"`
+	Triggers  []triggerSetting           `json:"triggers,omitempty"`
 }
 
 type attachedSetting struct {
@@ -41,6 +41,16 @@ type laneSetting struct {
 	admin.LaneChange
 }
 
+type settledSchedule struct {
+	scheduleBody
+	Owner *string `json:"owned_by,omitempty" jsonschema:"who declares it, if not the owner of the file; empty: nobody"`
+}
+
+type triggerSetting struct {
+	Name string `json:"name"`
+	triggerBody
+}
+
 // settingsPlan is what applying a file would do.
 type settingsPlan struct {
 	Changes []settingChange `json:"changes" jsonschema:"in the order in which they are to be made"`
@@ -48,9 +58,9 @@ type settingsPlan struct {
 }
 
 type settingChange struct {
-	On        string         `json:"on" jsonschema:"gate, scope, lane, store or schedule, as in the audit trail"`
+	On        string         `json:"on" jsonschema:"gate, scope, lane, store, schedule or trigger, as in the audit trail"`
 	Name      string         `json:"name,omitempty"`
-	Namespace string         `json:"namespace,omitempty" jsonschema:"of a lane"`
+	Namespace string         `json:"namespace,omitempty" jsonschema:"of a lane or a trigger"`
 	Action    string         `json:"action" jsonschema:"create, change or remove"`
 	Field     string         `json:"field" jsonschema:"where the file has it; of what is removed: the owner"`
 	Revision  uint64         `json:"revision,omitempty" jsonschema:"of the gate that is changed"`
@@ -78,7 +88,8 @@ func (c *call) planSettings(b *settingsBody) (settingsPlan, error) {
 		r.Gates[name] = g.Parent
 	}
 	p := &planner{c: c, ctx: r.In(c.ctx()), b: b, r: r, out: settingsPlan{Changes: []settingChange{}}}
-	for _, part := range []func() error{p.gates, p.attached, p.lanes, p.index, p.schedules} {
+	for _, part := range []func() error{p.gates, p.attached, p.lanes, p.index, p.schedules,
+		p.triggers} {
 		if err := part(); err != nil {
 			return settingsPlan{}, err
 		}
@@ -348,72 +359,4 @@ func (p *planner) index() error {
 			Detail: fmt.Sprintf("%s is a %s; a change of the index wants an admin", p.c.who.Name, p.c.who.Role)}
 	}
 	return p.add(settingChange{On: "store", Name: "index", Action: "change", Field: "/index"}, was, is)
-}
-
-func (p *planner) schedules() error {
-	switch {
-	case p.b.Owner == "" && len(p.b.Schedules) > 0:
-		return invalid("/owner", "it is missing: schedules belong to the owner that declares them")
-	case p.b.Owner == "" && p.b.Prune:
-		return invalid("/owner", "it is missing: only schedules of an owner are removed")
-	case p.b.Owner == "":
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.b.Schedules)) {
-		field := "/schedules/" + name
-		d, err := p.c.declaration(name, p.b.Schedules[name], field, link.Owner(p.b.Owner))
-		if err != nil {
-			return wrong(err, field)
-		}
-		set, err := d.Put(p.ctx, p.c.h.client, p.c.by())
-		if err != nil {
-			return wrong(err, field)
-		}
-		if set.Already {
-			p.out.Same++
-			continue
-		}
-		x := settingChange{On: "schedule", Name: name, Action: "change", Field: field}
-		now, err := p.c.h.admin.GetSchedule(p.ctx, name)
-		switch {
-		case errors.Is(err, flowfabric.ErrNotFound):
-			x.Action = "create"
-			err = p.add(x, nil, scheduleMembers(p.r.Schedule, false))
-		case err == nil:
-			err = p.add(x, scheduleMembers(now.Definition, false),
-				scheduleMembers(p.r.Schedule, now.Digest != p.r.Schedule.Digest))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !p.b.Prune {
-		return nil
-	}
-	all, err := p.c.h.admin.Schedules(p.ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		if _, named := p.b.Schedules[s.Name]; !named && s.Owner == p.b.Owner {
-			p.out.Changes = append(p.out.Changes, settingChange{On: "schedule", Name: s.Name, Action: "remove",
-				Field: "/owner"})
-		}
-	}
-	return nil
-}
-
-// scheduleMembers is a definition with what its JSON leaves out.
-func scheduleMembers(d schedule.Definition, otherInput bool) any {
-	input := ""
-	d.Creator = "" // the same for all
-	d.CatchUp, d.Overlap = cmp.Or(d.CatchUp, schedule.CatchUpLast), cmp.Or(d.Overlap, schedule.OverlapAllow)
-	if otherInput {
-		input = "another one"
-	}
-	return struct {
-		schedule.Definition
-		Spec  string `json:"spec"`
-		Input string `json:"input,omitempty"`
-	}{d, d.Spec.String(), input}
 }

@@ -28,12 +28,32 @@ func (c *call) publish(b *eventBody) (none client.Published, err error) {
 		Data: json.RawMessage(value(b.Data))})
 }
 
-// triggerPut is a client.Trigger.
-type triggerPut struct {
+// triggerBody is a client.Trigger.
+type triggerBody struct {
 	Subject          string                     `json:"subject" jsonschema:"of the events that start something"`
 	Where            map[string]json.RawMessage `json:"where,omitempty" jsonschema:"fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most 8"`
 	flowfabric.Start `for:"schedule"`
+}
+
+type triggerPut struct {
+	triggerBody
 	why
+}
+
+// trigger is what a body says; at is where it is in that of the request.
+func (c *call) trigger(name string, b triggerBody, at string) (client.Trigger, error) {
+	if err := c.whole(&b.Start, at); err != nil {
+		return client.Trigger{}, err
+	}
+	b.Creator = triggerCreator
+	t := client.Trigger{Name: name, Subject: b.Subject, Start: b.Start}
+	for path, value := range b.Where {
+		if t.Where == nil {
+			t.Where = map[string]any{}
+		}
+		t.Where[path] = value
+	}
+	return t, nil
 }
 
 // triggerSet answers a change of a trigger.
@@ -43,16 +63,9 @@ type triggerSet struct {
 }
 
 func (c *call) putTrigger(b *triggerPut) (set triggerSet, err error) {
-	if err := c.whole(&b.Start, ""); err != nil {
+	t, err := c.trigger(c.r.PathValue("key"), b.triggerBody, "")
+	if err != nil {
 		return set, err
-	}
-	b.Creator = triggerCreator
-	t := client.Trigger{Name: c.r.PathValue("key"), Subject: b.Subject, Start: b.Start}
-	for path, value := range b.Where {
-		if t.Where == nil {
-			t.Where = map[string]any{}
-		}
-		t.Where[path] = value
 	}
 	set.Name = t.Name
 	set.Already, err = c.h.client.PutTrigger(c.ctx(), t, c.act(b.why)...)

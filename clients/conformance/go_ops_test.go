@@ -474,9 +474,9 @@ func init() {
 				Data: exact{op["data"]}})
 		},
 		"follow_logs": on(func(p *play, e *client.Execution[exact], op object) (any, error) {
-			out := []any{}
-			for line, err := range e.Logs(p.ctx, stream.LogRange{Follow: true, Level: text(member(op["options"], "level")),
-				After: text(member(op["options"], "after"))}) {
+			out, o := []any{}, op["options"]
+			for line, err := range e.Logs(p.ctx, stream.LogRange{Follow: true, Level: text(member(o, "level")),
+				After: text(member(o, "after"))}) {
 				if err != nil {
 					return nil, err
 				}

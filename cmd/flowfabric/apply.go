@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,11 +15,11 @@ import (
 )
 
 var applyVerb = verb{
-	use: "apply", short: "Make lanes, gates, schedules and the index as a file says",
+	use: "apply", short: "Make lanes, gates, schedules, triggers and the index as a file says",
 	long: `apply reads one JSON file of settings, prints what differs from the store, and changes that. The
 members of the file are: "gates" (budgets, quotas and governors of services, by name), "attached" (scopes with
-their gates), "lanes", "index" (the tags that can be asked for), and "schedules" by name with their "owner".
-Each has the members of its call of the HTTP API.
+their gates), "lanes", "index" (the tags that can be asked for), "schedules" by name with their "owner", and
+"triggers". Each has the members of its call of the HTTP API. 'flowfabric settings' prints such a file.
 
 The server judges the whole file first: if any of it is wrong, nothing is changed, and the error names the
 place. What the file does not name stays as it is. A second run changes nothing, and says so. A run that was
@@ -36,6 +37,42 @@ terminal.`,
 	},
 	needed: [][]string{{"file"}}, exclusive: [][]string{{"dry-run", "yes"}},
 	run: apply,
+}
+
+var settingsVerb = verb{
+	use: "settings", short: "Print lanes, gates, schedules, triggers and the index as a file for apply",
+	long: `settings prints all settings of the store, of all namespaces, as the file that apply takes. Applied to the
+same store it changes nothing; applied to another one it makes the same settings there. It has the inputs of
+schedules. What was used of gates, pauses of schedules and the keys of tokens are no settings. What only programs
+can say, such as a flow that may grow, is left out and told on stderr. If all schedules have one owner, the file
+names it and can be applied with --prune, unless one of them was left out.`,
+	example: `  flowfabric settings >settings.json
+  flowfabric settings --profile staging | flowfabric apply --profile prod -f - --dry-run`,
+	route: "GET /v1/settings",
+	run: func(ctx context.Context, q *request) error {
+		var file struct {
+			Settings json.RawMessage `json:"settings"`
+			LeftOut  []struct {
+				On   string `json:"on"`
+				Name string `json:"name"`
+				Why  string `json:"why"`
+			} `json:"left_out"`
+		}
+		if err := q.do(ctx, &file); err != nil {
+			return err
+		}
+		for _, x := range file.LeftOut {
+			fmt.Fprintf(q.app.err, "left out: %s %s: %s\n", x.On, printable(x.Name), printable(x.Why))
+		}
+		if q.app.json {
+			return q.app.line(file.Settings)
+		}
+		var text bytes.Buffer
+		if err := json.Indent(&text, file.Settings, "", "  "); err != nil {
+			return err
+		}
+		return q.app.write(text.String() + "\n")
+	},
 }
 
 // settings is a file of settings, as far as the command looks into it. The server judges the rest.
@@ -173,6 +210,13 @@ func (s settings) within(namespace string) error {
 		}
 		s["attached"] = encoded(json.Marshal(attached))
 	}
+	var triggers []json.RawMessage
+	if json.Unmarshal(s["triggers"], &triggers) == nil {
+		for i := range triggers {
+			triggers[i] = fill(triggers[i])
+		}
+		s["triggers"] = encoded(json.Marshal(triggers))
+	}
 	schedules := settings{}
 	if jsonv2.Unmarshal(s["schedules"], &schedules) == nil && len(schedules) > 0 {
 		for name := range schedules {
@@ -244,10 +288,15 @@ func (q *request) makeChange(ctx context.Context, s settings, file string, x pla
 		}
 	case "schedule":
 		method, path = http.MethodPut, at("/v1/schedules/*", x.Name)
-		body["owned_by"] = s["owner"]
+		if body["owned_by"] == nil {
+			body["owned_by"] = s["owner"]
+		}
 		if x.Action == "create" {
 			put("if_new", true)
 		}
+	case "trigger":
+		method, path = http.MethodPut, at("/v1/triggers/*", x.Name)
+		delete(body, "name")
 	default:
 		return fmt.Errorf("this version cannot change a %s", x.On)
 	}

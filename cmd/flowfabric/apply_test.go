@@ -9,11 +9,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
 // Two files of the same settings. What the second one lacks is pruned.
@@ -28,7 +33,8 @@ const (
 	"lanes":[{"name":"batch","state":"paused","weight":4,"ageing_ms":600000,"retention_s":{"completed":3600}}],
 	"index":{"all":true,"tags":["who.customer"]},
 	"schedules":{"nightly":{"kind":"report","cron":"0 3 * * *","zone":"Europe/Berlin","input":{"n":1},
-	  "gates":["acme"]},"hourly":{"kind":"report","every_ms":3600000}}}`
+	  "gates":["acme"]},"hourly":{"kind":"report","every_ms":3600000,"retries":5}},
+	"triggers":[{"name":"ship","subject":"order.paid","kind":"echo","where":{"order.state":"paid"}}]}`
 	settingsB = `{"owner":"shop",
 	"gates":{"acme":{"limits":{"tokens":{"hard":2000}},"on_hard":"block"},"org":{"limits":{"tokens":{"hard":9000}}},
 	  "llm":{"rate":600,"window_ms":60000},
@@ -37,7 +43,8 @@ const (
 	  {"scope":{"lane":"batch"},"gates":["llm"]}],
 	"lanes":[{"name":"batch","state":"active","weight":1,"ageing_ms":0,"retention_s":{"completed":7200}}],
 	"index":{"tags":["who.customer","team.region"],"all":false},
-	"schedules":{"nightly":{"kind":"report","cron":"0 4 * * *","overlap":"skip","input":{"n":2}}}}`
+	"schedules":{"nightly":{"kind":"report","cron":"0 4 * * *","overlap":"skip","retries":2,"input":{"n":2}}},
+	"triggers":[{"name":"ship","subject":"order.paid","kind":"echo","where":{"order.state":"sent"},"retries":1}]}`
 )
 
 // applied runs apply with a file on stdin and returns its plan.
@@ -75,10 +82,10 @@ func TestApplyDoesWhatItsPlanSays(t *testing.T) {
 	if _, out, _ := w.run("gate ls --json", ""); before.Made != 0 || strings.Contains(out, "acme") {
 		t.Fatalf("a dry run made %d changes: %s", before.Made, out)
 	}
-	if made := w.applied("--yes", settingsA); made.Made != len(before.Changes) || made.Made != 10 {
+	if made := w.applied("--yes", settingsA); made.Made != len(before.Changes) || made.Made != 11 {
 		t.Fatalf("%d changes made, the plan had %d: %+v", made.Made, len(before.Changes), made.Changes)
 	}
-	if again := w.applied("--yes", settingsA); len(again.Changes) != 0 || again.Same != 10 {
+	if again := w.applied("--yes", settingsA); len(again.Changes) != 0 || again.Same != 11 {
 		t.Fatalf("a second run changes %+v, and leaves %d", again.Changes, again.Same)
 	}
 	forth := w.applied("--yes --prune", settingsB)
@@ -120,6 +127,8 @@ func TestApplyRefusesAWholeFile(t *testing.T) {
 		{`"tags":["who.customer"]`, `"tags":["nodot"]`, "index: "},
 		{`0 3 * * *`, `61 * * * *`, "schedules/nightly: "},
 		{`"gates":["acme"]},"hourly"`, `"gates":["nobody"]},"hourly"`, "schedules/nightly: "},
+		{`"where":{"order.state":"paid"}`, `"where":{"order.state":[]}`, "triggers/0: trigger \"ship\": "},
+		{`"triggers":[`, `"triggers":[{"name":"ship","subject":"order.paid","kind":"x"},`, "the trigger is there twice"},
 		{`"owner":"shop",`, ``, "owner: it is missing"},
 		{`"owner":"shop",`, `"owner":"shop","owner":"shop",`, "duplicate"},
 		{`"owner":"shop",`, `"owner":"shop","prune":true,`, "use --prune"},
@@ -202,7 +211,70 @@ func TestApplyTakesTheFileOfTheGuide(t *testing.T) {
 	must.No(t, err)
 	_, rest, _ := strings.Cut(string(page), "```json\n")
 	file, _, found := strings.Cut(rest, "```")
-	if plan := w.applied("--yes", file); !found || plan.Made != 6 {
+	if plan := w.applied("--yes", file); !found || plan.Made != 7 {
 		t.Errorf("%d changes made: %+v", plan.Made, plan.Changes)
+	}
+}
+
+// What a store has is a file that changes nothing there, and makes the same settings in another store.
+func TestSettingsAreAFileForApply(t *testing.T) {
+	one := newEnv(t, testserver.Redis(t))
+	one.applied("--yes", settingsA)
+	one.applied("--yes --namespace blue", `{"owner":"blue","lanes":[{"name":"batch","weight":3}],
+	  "schedules":{"bytes":{"kind":"report","every_ms":60000,"anchor":"2026-01-01T00:00:30Z","input_base64":"AAH/"},
+	    "tag":{"kind":"report","cron":"@daily","input":{"html":"<b>&amp;</b>"},"max_runs":5,"retries":0,
+	      "retention_s":{"completed":60},"limits":[{"key":"k","concurrency":2}]},
+	    "flow":{"kind":"two","cron":"0 5 * * *","nodes":[{"name":"a","kind":"echo","input":[1],"retries":7},
+	      {"name":"b","kind":"echo","lane":"batch","inputs":{"from":"a"}},
+	      {"name":"c","kind":"echo","after":["a","b"],"policy":"any","cancel_rest":true,"delay_ms":1000}]}},
+	  "triggers":[{"name":"ship","subject":"order.paid","kind":"echo","where":{"n":1.50,"gone":null}}]}`)
+	spec, steps := schedule.Cron("@hourly", "UTC"), flow.New("steps", flow.Growing())
+	flow.Add(steps, "a", handler.Define[map[string]int, any]("echo"), map[string]int{"n": 1})
+	for _, err := range []error{
+		second(client.Schedule(one.ctx, one.client, "own", spec, handler.Define[map[string]int, any]("echo"),
+			map[string]int{"n": 1})),
+		second(client.Schedule(one.ctx, one.client, "paused", spec,
+			handler.Define[map[string]int, any]("echo", handler.Retry(2, time.Minute, time.Hour)), nil)),
+		second(client.ScheduleFlow(one.ctx, one.client, "grows", spec, steps)),
+	} {
+		must.No(t, err)
+	}
+	code, file, told := one.run("settings", "")
+	for _, want := range []string{"left out: schedule grows: its flow may grow",
+		"left out: schedule paused: only programs can say what it has as: policy"} {
+		if code != exitOK || strings.Count(told, "left out") != 2 || !strings.Contains(told, want) {
+			t.Errorf("exit %d, want %q: %s", code, want, told)
+		}
+	}
+	if again := one.applied("--yes", file); len(again.Changes) != 0 || again.Same != 17 {
+		t.Errorf("in its own store %d stay and %+v", again.Same, again.Changes)
+	}
+	if code, _, why := one.run("apply -f - --yes --prune", file); code == exitOK || !strings.Contains(why, "owner") {
+		t.Errorf("with schedules left out it prunes: exit %d, %s", code, why)
+	}
+	two := newEnv(t, testserver.Redis(t))
+	if made := two.applied("--yes", file); made.Made != 17 {
+		t.Errorf("in another store: %+v", made)
+	}
+	if _, same, told := two.run("settings", ""); same != file || told != "" {
+		t.Errorf("%sof the first store:\n%s\nof the second:\n%s", told, file, same)
+	}
+	if rest := two.applied("--dry-run", settingsA); len(rest.Changes) != 0 {
+		t.Errorf("the first file changes %+v", rest.Changes)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// The settings of one owner are a file that prunes.
+func TestSettingsOfOneOwnerNameIt(t *testing.T) {
+	w := newEnv(t, testserver.Embedded(t))
+	w.applied("--yes", settingsA)
+	_, file, told := w.run("settings --json", "")
+	if !strings.Contains(file, `"owner":"shop"`) || strings.Contains(file, "owned_by") || told != "" {
+		t.Errorf("%s%s", told, file)
+	}
+	if plan := w.applied("--yes --prune", file); len(plan.Changes) != 0 {
+		t.Errorf("it changes %+v", plan.Changes)
 	}
 }

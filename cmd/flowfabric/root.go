@@ -74,7 +74,7 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs
 of executions that run once those they depend on allow it. Members of
 a flow are executions, for which show, why, history and tail work as for any other`, flowVerbs),
-			queuesVerb.command(a), applyVerb.command(a),
+			queuesVerb.command(a), applyVerb.command(a), settingsVerb.command(a),
 			a.group("lane",
 				"List, pause, resume, drain and disable lanes, and set their retention and weights",
 				"", laneVerbs),

@@ -15,6 +15,8 @@ type Rehearsal struct {
 	Gates map[string]string
 	// Schedule is the one that was judged last.
 	Schedule schedule.Definition
+	// Trigger is the definition of the one that was judged last, as it would be stored.
+	Trigger string
 }
 
 type rehearsing struct{}

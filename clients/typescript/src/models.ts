@@ -3384,6 +3384,90 @@ export interface IndexChange {
   tags?: string[]
 }
 
+export interface SettledSchedule {
+  /** minute hour day month weekday */
+  cron?: string
+  /** of the cron expression, such as Europe/Berlin; default UTC */
+  zone?: string
+  /** instead of cron */
+  every_ms?: number
+  /** a time that every_ms counts from; default 1970-01-01T00:00:00Z */
+  anchor?: Timestamp
+  /** run once at the creation as well; a schedule that exists is not run by it */
+  first_run_now?: boolean
+  /** last (default), all or skip: which of the instants that were missed are run */
+  catch_up?: CatchUp
+  /** allow (default) or skip, while the last one has not ended */
+  overlap?: Overlap
+  /** no run after this time; default without end */
+  until?: Timestamp
+  /** it ends after so many runs since its creation; 0: without end */
+  max_runs?: number
+  /** each run starts up to so much later, at most 24 h and halfway to the next run */
+  jitter_ms?: number
+  /** kind of the work; for a flow, the name of flows of this shape */
+  kind: string
+  namespace?: string
+  lane?: string
+  /** 0..9000, higher first */
+  priority?: number
+  capabilities?: string[]
+  /** milliseconds */
+  deadline_ms?: number
+  /** 0..1000, default 3 */
+  retries?: number
+  /** timeout of one attempt */
+  timeout_ms?: number
+  /** seconds to keep it after its end, by outcome: completed, failed, cancelled, expired */
+  retention_s?: Record<string, number>
+  tags?: Record<string, string>
+  /** gates by name */
+  gates?: string[]
+  /** limits of keys */
+  limits?: KeyLimit[]
+  /** any JSON value, at most 1 MiB; the input of the handler. Default null */
+  input?: unknown
+  /** instead of input, bytes that are not JSON */
+  input_base64?: Base64
+  /**
+   * each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities
+   * themselves
+   */
+  nodes?: NodeBody[]
+  /** who declares it, if not the owner of the file; empty: nobody */
+  owned_by?: string
+}
+
+export interface TriggerSetting {
+  name: string
+  /** of the events that start something */
+  subject: string
+  /**
+   * fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most 8
+   */
+  where?: Record<string, unknown>
+  /** kind of the work; for a flow, the name of flows of this shape */
+  kind: string
+  namespace?: string
+  lane?: string
+  /** 0..9000, higher first */
+  priority?: number
+  capabilities?: string[]
+  /** milliseconds */
+  deadline_ms?: number
+  /** 0..1000, default 3 */
+  retries?: number
+  /** timeout of one attempt */
+  timeout_ms?: number
+  /** seconds to keep it after its end, by outcome: completed, failed, cancelled, expired */
+  retention_s?: Record<string, number>
+  tags?: Record<string, string>
+  /** gates by name */
+  gates?: string[]
+  /** limits of keys */
+  limits?: KeyLimit[]
+}
+
 /** What planSettings takes. */
 export interface SettingsBody {
   /** who declares the schedules; required with schedules */
@@ -3398,7 +3482,8 @@ export interface SettingsBody {
   /** by what executions can be found */
   index?: IndexChange
   /** by name */
-  schedules?: Record<string, ScheduleBody>
+  schedules?: Record<string, SettledSchedule>
+  triggers?: TriggerSetting[]
 }
 
 export interface SettingField {
@@ -3410,10 +3495,10 @@ export interface SettingField {
 }
 
 export interface SettingChange {
-  /** gate, scope, lane, store or schedule, as in the audit trail */
+  /** gate, scope, lane, store, schedule or trigger, as in the audit trail */
   on: string
   name?: string
-  /** of a lane */
+  /** of a lane or a trigger */
   namespace?: string
   /** create, change or remove */
   action: string
@@ -3431,6 +3516,21 @@ export interface SettingsPlan {
   changes: SettingChange[]
   /** settings that are as the file says */
   same: number
+}
+
+export interface SettingLeftOut {
+  /** scope, schedule or trigger */
+  on: string
+  name: string
+  why: string
+}
+
+/** What getSettings answers. */
+export interface SettingsFile {
+  /** what planSettings takes. Applied to this store it changes nothing */
+  settings: SettingsBody
+  /** what no file can say, so that it is not in the settings */
+  left_out?: SettingLeftOut[]
 }
 
 export interface IndexedTag {

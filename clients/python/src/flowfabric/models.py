@@ -3520,6 +3520,89 @@ class IndexChange(TypedDict):
     """tag keys that can be asked for, at most 8; absent: as they are"""
 
 
+class SettledSchedule(TypedDict):
+    cron: NotRequired[str]
+    """minute hour day month weekday"""
+    zone: NotRequired[str]
+    """of the cron expression, such as Europe/Berlin; default UTC"""
+    every_ms: NotRequired[int]
+    """instead of cron"""
+    anchor: NotRequired[Timestamp]
+    """a time that every_ms counts from; default 1970-01-01T00:00:00Z"""
+    first_run_now: NotRequired[bool]
+    """run once at the creation as well; a schedule that exists is not run by it"""
+    catch_up: NotRequired[CatchUp]
+    """last (default), all or skip: which of the instants that were missed are run"""
+    overlap: NotRequired[Overlap]
+    """allow (default) or skip, while the last one has not ended"""
+    until: NotRequired[Timestamp]
+    """no run after this time; default without end"""
+    max_runs: NotRequired[int]
+    """it ends after so many runs since its creation; 0: without end"""
+    jitter_ms: NotRequired[int]
+    """each run starts up to so much later, at most 24 h and halfway to the next run"""
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
+    namespace: NotRequired[str]
+    lane: NotRequired[str]
+    priority: NotRequired[int]
+    """0..9000, higher first"""
+    capabilities: NotRequired[list[str]]
+    deadline_ms: NotRequired[int]
+    """milliseconds"""
+    retries: NotRequired[int]
+    """0..1000, default 3"""
+    timeout_ms: NotRequired[int]
+    """timeout of one attempt"""
+    retention_s: NotRequired[dict[str, int]]
+    """seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"""
+    tags: NotRequired[dict[str, str]]
+    gates: NotRequired[list[str]]
+    """gates by name"""
+    limits: NotRequired[list[KeyLimit]]
+    """limits of keys"""
+    input: NotRequired[Any]
+    """any JSON value, at most 1 MiB; the input of the handler. Default null"""
+    input_base64: NotRequired[Base64]
+    """instead of input, bytes that are not JSON"""
+    nodes: NotRequired[list[NodeBody]]
+    """each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities
+    themselves
+    """
+    owned_by: NotRequired[str]
+    """who declares it, if not the owner of the file; empty: nobody"""
+
+
+class TriggerSetting(TypedDict):
+    name: str
+    subject: str
+    """of the events that start something"""
+    where: NotRequired[dict[str, Any]]
+    """fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most
+    8
+    """
+    kind: str
+    """kind of the work; for a flow, the name of flows of this shape"""
+    namespace: NotRequired[str]
+    lane: NotRequired[str]
+    priority: NotRequired[int]
+    """0..9000, higher first"""
+    capabilities: NotRequired[list[str]]
+    deadline_ms: NotRequired[int]
+    """milliseconds"""
+    retries: NotRequired[int]
+    """0..1000, default 3"""
+    timeout_ms: NotRequired[int]
+    """timeout of one attempt"""
+    retention_s: NotRequired[dict[str, int]]
+    """seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"""
+    tags: NotRequired[dict[str, str]]
+    gates: NotRequired[list[str]]
+    """gates by name"""
+    limits: NotRequired[list[KeyLimit]]
+    """limits of keys"""
+
+
 class SettingsBody(TypedDict):
     """What planSettings takes."""
 
@@ -3534,8 +3617,9 @@ class SettingsBody(TypedDict):
     lanes: NotRequired[list[LaneSetting]]
     index: NotRequired[IndexChange]
     """by what executions can be found"""
-    schedules: NotRequired[dict[str, ScheduleBody]]
+    schedules: NotRequired[dict[str, SettledSchedule]]
     """by name"""
+    triggers: NotRequired[list[TriggerSetting]]
 
 
 SettingField = TypedDict(
@@ -3552,10 +3636,10 @@ SettingField = TypedDict(
 
 class SettingChange(TypedDict):
     on: str
-    """gate, scope, lane, store or schedule, as in the audit trail"""
+    """gate, scope, lane, store, schedule or trigger, as in the audit trail"""
     name: NotRequired[str]
     namespace: NotRequired[str]
-    """of a lane"""
+    """of a lane or a trigger"""
     action: str
     """create, change or remove"""
     field: str
@@ -3573,6 +3657,22 @@ class SettingsPlan(TypedDict):
     """in the order in which they are to be made"""
     same: int
     """settings that are as the file says"""
+
+
+class SettingLeftOut(TypedDict):
+    on: str
+    """scope, schedule or trigger"""
+    name: str
+    why: str
+
+
+class SettingsFile(TypedDict):
+    """What getSettings answers."""
+
+    settings: SettingsBody
+    """what planSettings takes. Applied to this store it changes nothing"""
+    left_out: NotRequired[list[SettingLeftOut]]
+    """what no file can say, so that it is not in the settings"""
 
 
 class IndexedTag(TypedDict):
