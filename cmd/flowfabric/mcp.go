@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,10 +29,13 @@ func mcpCommand(a *app) *cobra.Command {
 or over HTTP. Without --config the tools operate FlowFabric: list, explain, replay, answer and so on. They only read
 unless --write is given, and each change asks the user of the client. With --config a file names kinds of work, and
 each becomes a tool. It runs the program flowfabric-mcp with the same arguments; that program is in a module of its
-own, and "flowfabric-mcp -h" lists its flags. Install it in a clone of the repository with
+own, and "flowfabric-mcp -h" lists its flags. With --profile it serves a deployment of 'flowfabric profile': its URL
+and token go to the program as environment, and its namespace as -namespace. Install the program in a clone of the
+repository with
     ` + mcpInstall,
 		Example: `  flowfabric mcp --url redis://127.0.0.1:6379
   FLOWFABRIC_TOKEN=… flowfabric mcp --url https://flows.example.com --write
+  flowfabric mcp --profile prod
   flowfabric mcp --config tools.json --http 127.0.0.1:7789 --tokens /etc/flowfabric/tokens.json`,
 		DisableFlagParsing: true,
 	}
@@ -39,18 +43,64 @@ own, and "flowfabric-mcp -h" lists its flags. Install it in a clone of the repos
 		if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 			return cmd.Help()
 		}
-		return marked(cmd.Context(), a.mcp(cmd.Context(), args))
+		args, env, err := a.profiled(cmd, args)
+		if err != nil {
+			return err
+		}
+		return marked(cmd.Context(), a.mcp(cmd.Context(), args, env))
 	}
 	return cmd
 }
 
-func (a *app) mcp(ctx context.Context, args []string) error {
+// profiled replaces --profile by what the profile says. Its token is in the environment, which others cannot see.
+func (a *app) profiled(cmd *cobra.Command, args []string) (rest, env []string, err error) {
+	bound := false
+	for i := 0; i < len(args); i++ {
+		name, value, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case args[i][:min(1, len(args[i]))] != "-":
+		case name == "profile" && !whole && i+1 == len(args):
+			return nil, nil, usage("flag needs an argument: --profile")
+		case name == "profile":
+			if !whole {
+				i++
+				value = args[i]
+			}
+			if a.profile = value; value == "" {
+				return nil, nil, usage("--profile: it is empty")
+			}
+			continue
+		case name == "url":
+			a.url = "of the program"
+		case name == "namespace":
+			bound = true
+		}
+		rest = append(rest, args[i])
+	}
+	if a.profile == "" {
+		return args, nil, nil
+	}
+	if err := a.choose(cmd); err != nil {
+		return nil, nil, err
+	}
+	env = []string{"FLOWFABRIC_URL=" + a.chosen.URL}
+	if a.chosen.Token != "" {
+		env = append(env, "FLOWFABRIC_TOKEN="+a.chosen.Token)
+	}
+	if a.chosen.Namespace != "" && !bound {
+		rest = append(rest, "-namespace", a.chosen.Namespace)
+	}
+	return rest, env, nil
+}
+
+func (a *app) mcp(ctx context.Context, args, env []string) error {
 	program, err := exec.LookPath(mcpProgram)
 	if err != nil {
 		return fmt.Errorf("mcp needs the program %s, which is not in PATH; in a clone of the repository: %s",
 			mcpProgram, mcpInstall)
 	}
 	process := exec.CommandContext(ctx, program, args...)
+	process.Env = append(os.Environ(), env...)
 	process.Stdin, process.Stdout, process.Stderr = a.in, a.out, a.err
 	process.Cancel = func() error { return process.Process.Signal(os.Interrupt) }
 	process.WaitDelay = mcpStop

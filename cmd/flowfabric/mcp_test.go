@@ -35,3 +35,44 @@ func TestMCPRunsAnotherProgram(t *testing.T) {
 		t.Errorf("exit %d: %q %q", code, &out, &problems)
 	}
 }
+
+// A profile is what the program serves. Its token is not on the command line.
+func TestMCPServesAProfile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir)
+	t.Setenv("FLOWFABRIC_URL", "redis://other")
+	t.Setenv("FLOWFABRIC_TOKEN", "other")
+	script := "#!/bin/sh\necho \"$FLOWFABRIC_URL $FLOWFABRIC_TOKEN: $*\"\n"
+	must.No(t, os.WriteFile(filepath.Join(dir, mcpProgram), []byte(script), 0o700))
+	command := func(stdin string, args ...string) (code int, out, problems string) {
+		var o, p bytes.Buffer
+		code = run(t.Context(), args, strings.NewReader(stdin), &o, &p)
+		return code, o.String(), p.String()
+	}
+	for _, args := range []string{"prod --url https://flows.example.com --token - --namespace shop",
+		"bare --url redis://a"} {
+		if code, _, why := command("secret\n", strings.Fields("profile set "+args)...); code != exitOK {
+			t.Fatalf("%s: exit %d: %s", args, code, why)
+		}
+	}
+	for _, tc := range []struct {
+		line, want string
+		code       int
+	}{
+		{"mcp --profile prod -write", "https://flows.example.com secret: -write -namespace shop\n", exitOK},
+		{"--profile=prod mcp -namespace=x", "https://flows.example.com secret: -namespace=x\n", exitOK},
+		{"mcp -profile bare", "redis://a other: \n", exitOK},
+		{"mcp -write", "redis://other other: -write\n", exitOK},
+		{"mcp --profile prod --url redis://b", "--profile and --url exclude each other", exitUsage},
+		{"mcp --profile nobody", "no profile is called \"nobody\"", exitUsage},
+		{"mcp --profile", "needs an argument", exitUsage},
+		{"mcp --profile=", "it is empty", exitUsage},
+	} {
+		code, out, why := command("", strings.Fields(tc.line)...)
+		if code != tc.code || (out != tc.want && !strings.Contains(why, tc.want)) {
+			t.Errorf("%s: exit %d: %s%s", tc.line, code, out, why)
+		}
+	}
+}
