@@ -11,7 +11,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -28,35 +27,47 @@ per second. Off a terminal it prints one picture after the other; --json prints 
 
 On a terminal it also shows what runs and what failed last, and takes keys: j and k, or the arrows, choose a
 row; c cancels and r replays the chosen execution, p pauses or resumes the lane of the row, q ends. Each
-change comes after a question, under the name of --by, with "top" as the reason unless --reason says another.`,
+change comes after a question, under the name of --by, with "top" as the reason unless --reason says another.
+With the URL of a process that serves, or a profile of one, the same is shown and done with its token. Counts are
+then at most some seconds old, and of a token that is bound to namespaces only those of its queues.`,
 		Example: `  flowfabric top
   flowfabric top --once --json | jq .waiting`,
 		Args: cobra.NoArgs,
 	}
 	var all bool
 	cmd.Flags().BoolVar(&all, "all-namespaces", false, "of all namespaces")
-	scope := func() string {
+	source := func(ctx context.Context) (topSource, error) {
+		s := topSource{reason: a.reason}
 		if all {
-			return admin.AllNamespaces
+			s.namespace = admin.AllNamespaces
+		} else if cmd.Root().PersistentFlags().Changed("namespace") {
+			s.namespace = a.namespace
 		}
-		return a.namespace
+		var err error
+		s.door, err = a.door(ctx, mustExist)
+		return s, err
 	}
 	watch := a.lasting(func(ctx context.Context, _ []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			o := admin.New(c)
-			keys, stop := a.keys(ctx)
-			defer stop()
-			var acts *topActs
-			if keys != nil {
-				acts = &topActs{app: a, client: c, admin: o, namespace: scope()}
-			}
-			return a.watch(ctx, topWatch{o, interval, scope(), keys, acts})
-		})
+		s, err := source(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.door.close()
+		keys, stop := a.keys(ctx)
+		defer stop()
+		var acts *topActs
+		if keys != nil {
+			acts = &topActs{app: a, source: s}
+		}
+		return a.watch(ctx, topWatch{s, interval, keys, acts})
 	})
 	single := a.once(func(ctx context.Context, _ []string) error {
-		return a.operate(ctx, func(o *admin.Admin) error {
-			return a.picture(ctx, topWatch{admin: o, namespace: scope()}, new(topView))
-		})
+		s, err := source(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.door.close()
+		return a.picture(ctx, topWatch{source: s}, new(topView))
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -92,11 +103,10 @@ type topQueue struct {
 
 // topWatch is what top looks at, and how a person acts in it; acts is nil where nobody can.
 type topWatch struct {
-	admin     *admin.Admin
-	interval  time.Duration
-	namespace string
-	keys      <-chan byte
-	acts      *topActs
+	source   topSource
+	interval time.Duration
+	keys     <-chan byte
+	acts     *topActs
 }
 
 // watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is
@@ -139,11 +149,10 @@ func (a *app) watch(ctx context.Context, w topWatch) error {
 
 // picture takes one picture and shows it; last is the one before.
 func (a *app) picture(ctx context.Context, w topWatch, last *topView) error {
-	v, err := sample(ctx, w.admin, w.namespace)
+	v, err := sample(ctx, w.source, last.Overview)
 	if err != nil {
 		return err
 	}
-	v.Since(last.Overview)
 	*last = v
 	if w.acts != nil {
 		if err := w.acts.look(ctx, v.Queues); err != nil {
@@ -170,14 +179,14 @@ func (a *app) draw(v topView, acts *topActs) error {
 }
 
 // sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does,
-// that is the error.
-func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, error) {
-	all, err := o.Overview(ctx, namespace)
+// that is the error. Rates are those since an earlier one.
+func sample(ctx context.Context, s topSource, earlier admin.Overview) (topView, error) {
+	all, fresh, err := s.overview(ctx)
 	if all.Partitions == 0 {
 		return topView{}, err
 	}
 	v := topView{Overview: all}
-	rates, failed := recent(ctx, o, v.At)
+	rates, missing, failed := recent(ctx, s, v.At)
 	for _, q := range all.Queues {
 		t := topQueue{Queue: q}
 		if !q.OldestAt.IsZero() {
@@ -187,8 +196,11 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 		t.EndedRate, t.FailedRate = r.ended, r.failed
 		v.Queues = append(v.Queues, t)
 	}
-	v.EndedRate, v.FailedRate = rates[""].ended, rates[""].failed
-	v.Error = strings.ReplaceAll(message(errors.Join(err, failed)), "\n", "; ")
+	if fresh {
+		v.EndedRate, v.FailedRate = rates[""].ended, rates[""].failed
+		v.Since(earlier)
+	}
+	v.Error = oneLine(message(errors.Join(err, failed)), missing)
 	return v, nil
 }
 
@@ -197,11 +209,14 @@ type rate struct{ ended, failed float64 }
 
 func routeOf(namespace, lane, kind string) string { return namespace + "\x1f" + lane + "\x1f" + kind }
 
-// recent tells what ended within the window before now, by route, and under "" in sum.
-func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate, error) {
-	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces,
-		States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", limits.MaxListPage)
-	rates := map[string]rate{}
+// recent tells what ended within the window before now, by route, and under "" in sum, and which partitions did not
+// answer.
+func recent(ctx context.Context, s topSource, now time.Time) (rates map[string]rate, missing string, err error) {
+	if s.door.client != nil { // the sum is that of the store
+		s.namespace = admin.AllNamespaces
+	}
+	page, err := s.executions(ctx, string(admin.Ended), "true", limits.MaxListPage)
+	rates = map[string]rate{}
 	for _, x := range page.Items {
 		if now.Sub(x.EndedAt) > rateWindow {
 			continue
@@ -215,7 +230,7 @@ func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate
 			rates[key] = r
 		}
 	}
-	return rates, err
+	return rates, page.Missing, err
 }
 
 // usedUp names at most five gates whose amounts keep work waiting, "" when none does.

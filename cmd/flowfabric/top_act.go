@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/client"
 )
 
 // topExecutions is how many executions of each sort top shows to be chosen.
@@ -15,15 +13,13 @@ const topExecutions = 8
 
 // topActs is what a person does in top: it chooses a row by keys, and acts on it after a question.
 type topActs struct {
-	app       *app
-	client    *client.Client
-	admin     *admin.Admin
-	namespace string
-	queues    []topQueue
-	listed    []admin.Listed // what runs, and what failed last
-	row       int            // chosen: the queues first, then the executions
-	asks      *topAsk
-	said      string // what came of the last key
+	app    *app
+	source topSource
+	queues []topQueue
+	listed []admin.Listed // what runs, and what failed last
+	row    int            // chosen: the queues first, then the executions
+	asks   *topAsk
+	said   string // what came of the last key
 }
 
 // topAsk is a question that waits for y.
@@ -38,10 +34,11 @@ const topKeys = "keys: j k or arrows choose · c cancel · r replay · p pause o
 // look reads the executions of the next picture, whose queues are given.
 func (t *topActs) look(ctx context.Context, queues []topQueue) error {
 	t.queues, t.listed = queues, nil
-	for _, f := range []admin.Filter{{States: []flowfabric.PublicState{flowfabric.Active}},
-		{States: []flowfabric.PublicState{flowfabric.Failed}, Newest: true}} {
-		f.Namespace = t.namespace
-		found, err := t.admin.ListPage(ctx, f, "", topExecutions)
+	for _, f := range []struct {
+		state  flowfabric.PublicState
+		newest string
+	}{{flowfabric.Active, "false"}, {flowfabric.Failed, "true"}} {
+		found, err := t.source.executions(ctx, string(f.state), f.newest, topExecutions)
 		if t.listed = append(t.listed, found.Items...); err != nil {
 			return err
 		}
@@ -83,8 +80,6 @@ func (t *topActs) key(ctx context.Context, key byte) (over bool) {
 	return false
 }
 
-func (t *topActs) why() flowfabric.ActOption { return flowfabric.Reason(cmp.Or(t.app.reason, "top")) }
-
 func (t *topActs) aboutExecution(key byte) {
 	if t.row < len(t.queues) || t.rows() == 0 {
 		t.said = "choose an execution first"
@@ -92,14 +87,10 @@ func (t *topActs) aboutExecution(key byte) {
 	}
 	id := t.listed[t.row-len(t.queues)].ID
 	if key == 'r' {
-		t.asks = &topAsk{"replay " + id.String(), func(ctx context.Context) error {
-			return t.admin.Replay(ctx, id, admin.Replay{}, t.why())
-		}}
+		t.asks = &topAsk{"replay " + id.String(), func(ctx context.Context) error { return t.source.replay(ctx, id) }}
 		return
 	}
-	t.asks = &topAsk{"cancel " + id.String(), func(ctx context.Context) error {
-		return t.client.Execution(id).Cancel(ctx, t.why())
-	}}
+	t.asks = &topAsk{"cancel " + id.String(), func(ctx context.Context) error { return t.source.cancel(ctx, id) }}
 }
 
 // aboutLane pauses the lane of the chosen row, or resumes it if it is anything but active.
@@ -122,7 +113,7 @@ func (t *topActs) aboutLane() {
 		}
 	}
 	t.asks = &topAsk{fmt.Sprintf("%s lane %s of namespace %s", verb, lane, namespace), func(ctx context.Context) error {
-		return t.admin.SetLane(ctx, lane, admin.LaneChange{Namespace: namespace, State: to}, t.why())
+		return t.source.setLane(ctx, namespace, lane, to)
 	}}
 }
 

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"log/slog"
 	"math"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -25,25 +30,61 @@ func TestTopRates(t *testing.T) {
 	last, err := w.client.Execution(id).Get(w.ctx)
 	must.No(t, err)
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-	rates, err := recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow))
+	s := w.topSource(w.url)
+	rates, _, err := recent(w.ctx, s, last.EndedAt.Add(rateWindow))
 	failed := rates[routeOf("default", "default", "broken")]
 	if err != nil || !same(failed.ended, 0.1) || !same(failed.failed, 0.1) || !same(rates[""].failed, 0.1) {
 		t.Errorf("the failed one is just within the window: %+v, %v", rates, err)
 	}
-	rates, err = recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow+time.Millisecond))
+	rates, _, err = recent(w.ctx, s, last.EndedAt.Add(rateWindow+time.Millisecond))
 	if err != nil || len(rates) != 0 {
 		t.Errorf("all of it is too old: %+v, %v", rates, err)
 	}
 }
 
+// topSource is where top looks and acts, with the URL of a store or of a process that serves it.
+func (w *env) topSource(url string) topSource {
+	w.Helper()
+	a := &app{url: url, namespace: "default", timeout: time.Hour, err: io.Discard}
+	d, err := a.door(w.ctx, mustExist)
+	must.No(w, err)
+	w.Cleanup(d.close)
+	return topSource{door: d}
+}
+
 // A person chooses rows by keys. Nothing happens before a question is answered with y, and then exactly that does.
 func TestTopActs(t *testing.T) {
 	w := newEnv(t, testserver.Redis(t))
-	o := admin.New(w.client)
-	acts := &topActs{app: &app{timeout: time.Hour}, client: w.client, admin: o, namespace: "default"}
+	w.topActs(t, w.topSource(w.url))
+}
+
+// The same is shown and done over the API of a process that serves.
+func TestTopActsOverHTTP(t *testing.T) {
+	w := newEnv(t, testserver.Redis(t))
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(w.client), Authorize: httpapi.Open,
+		Logger: slog.New(slog.DiscardHandler)})
+	must.No(t, err)
+	defer api.Close()
+	server := httptest.NewServer(api)
+	defer server.Close()
+	_, here, _ := w.run("top --once --json", "")
+	t.Setenv("FLOWFABRIC_URL", server.URL)
+	t.Setenv("FLOWFABRIC_BY", "")
+	code, there, why := w.run("top --once --json", "")
+	var one, two topView
+	must.No(t, errors.Join(json.Unmarshal([]byte(here), &one), json.Unmarshal([]byte(there), &two)))
+	if code != exitOK || one.Waiting != two.Waiting || one.Stored != two.Stored || one.Ended != two.Ended ||
+		one.Workers != two.Workers || len(one.Queues) != len(two.Queues) || len(two.Queues) == 0 {
+		t.Errorf("exit %d: %s\nof the store:\n%s\nover HTTP:\n%s", code, why, here, there)
+	}
+	w.topActs(t, w.topSource(server.URL))
+}
+
+func (w *env) topActs(t *testing.T, s topSource) {
+	acts := &topActs{app: &app{timeout: time.Hour}, source: s}
 	look := func() {
 		t.Helper()
-		v, err := sample(w.ctx, o, "default")
+		v, err := sample(w.ctx, s, admin.Overview{})
 		must.No(t, errors.Join(err, acts.look(w.ctx, v.Queues)))
 	}
 	press := func(keys string) {
