@@ -74,8 +74,9 @@ func TestWithoutTheKey(t *testing.T) {
 	must.No(t, err)
 	_, err = client.ScheduleFlow(t.Context(), c, "flow", every, steps)
 	must.No(t, err)
-	if text := string(a.as("operator", "GET", "/v1/settings", "", http.StatusOK).body); strings.Contains(text, "hidden") ||
-		strings.Count(text, "its input is encrypted, and this server has no key for it") != 2 {
+	settings := a.as("operator", "GET", "/v1/settings", "", http.StatusOK)
+	if text := string(settings.body); strings.Contains(text, "hidden") || strings.Count(text,
+		"its input is encrypted, and this server has no key for it") != 2 {
 		t.Errorf("settings: %s", text)
 	}
 	if text := string(messages.body); strings.Contains(text, "hidden") || !strings.Contains(text, `"encrypted":true`) {

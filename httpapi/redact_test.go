@@ -319,7 +319,8 @@ func TestWithheld(t *testing.T) {
 			path = p
 		}
 	}
-	a.as("operator", "PUT", "/v1/schedules/tells", `{"kind":"tells","every_ms":3600000,"input":{"a":"`+sesame+`"}}`, 200)
+	a.as("operator", "PUT", "/v1/schedules/tells",
+		`{"kind":"tells","every_ms":3600000,"input":{"a":"`+sesame+`"}}`, 200)
 	for _, tc := range []struct {
 		with, text, value string
 		redact            func(Redaction) []byte
