@@ -283,26 +283,30 @@ func (r *settingsReader) compare() error {
 
 // drop leaves out what is at a place of the file, if it may.
 func (r *settingsReader) drop(field, why string) bool {
-	parts := strings.SplitN(field, "/", 4)
-	if len(parts) < 3 {
-		return false
-	}
-	b, name := &r.out.Settings, parts[2]
-	i, err := strconv.Atoi(name)
-	switch {
-	case parts[1] == "schedules":
+	b := &r.out.Settings
+	if rest, ok := strings.CutPrefix(field, "/schedules/"); ok {
+		name := "" // the longest, since names may have slashes
+		for one := range b.Schedules {
+			if len(one) > len(name) && strings.HasPrefix(rest+"/", one+"/") {
+				name = one
+			}
+		}
 		delete(b.Schedules, name)
+		r.leave("schedule", name, why)
+		return name != ""
+	}
+	parts := strings.SplitN(field+"//", "/", 4)
+	i, err := strconv.Atoi(parts[2])
+	switch {
 	case parts[1] == "triggers" && err == nil && i < len(b.Triggers):
-		name = b.Triggers[i].Namespace + "/" + b.Triggers[i].Name
+		r.leave("trigger", b.Triggers[i].Namespace+"/"+b.Triggers[i].Name, why)
 		b.Triggers = slices.Delete(b.Triggers, i, i+1)
 	case parts[1] == "attached" && err == nil && i < len(b.Attached):
-		name = gatetext.ScopeName(b.Attached[i].Scope)
+		r.leave("scope", gatetext.ScopeName(b.Attached[i].Scope), why)
 		b.Attached = slices.Delete(b.Attached, i, i+1)
 	default:
 		return false
 	}
-	on := map[string]string{"schedules": "schedule", "triggers": "trigger", "attached": "scope"}[parts[1]]
-	r.leave(on, name, why)
 	return true
 }
 

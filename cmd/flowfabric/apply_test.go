@@ -234,7 +234,7 @@ func TestSettingsAreAFileForApply(t *testing.T) {
 	for _, err := range []error{
 		second(client.Schedule(one.ctx, one.client, "own", spec, handler.Define[map[string]int, any]("echo"),
 			map[string]int{"n": 1})),
-		second(client.Schedule(one.ctx, one.client, "paused", spec,
+		second(client.Schedule(one.ctx, one.client, "own/paused", spec,
 			handler.Define[map[string]int, any]("echo", handler.Retry(2, time.Minute, time.Hour)), nil)),
 		second(client.ScheduleFlow(one.ctx, one.client, "grows", spec, steps)),
 	} {
@@ -242,7 +242,7 @@ func TestSettingsAreAFileForApply(t *testing.T) {
 	}
 	code, file, told := one.run("settings", "")
 	for _, want := range []string{"left out: schedule grows: its flow may grow",
-		"left out: schedule paused: only programs can say what it has as: policy"} {
+		"left out: schedule own/paused: only programs can say what it has as: policy"} {
 		if code != exitOK || strings.Count(told, "left out") != 2 || !strings.Contains(told, want) {
 			t.Errorf("exit %d, want %q: %s", code, want, told)
 		}
