@@ -141,7 +141,7 @@ var (
 
 // elsewhere are names of others, and of what was considered and not built.
 var elsewhere = []string{"EventSource", "TimeoutStopSec", "IsExcluded", "MaxFlushDelay", "JobCompleteTx",
-	"ContinuedAs", "ContinuedFrom"}
+	"ContinuedAs", "ContinuedFrom", "RequireConfirmation", "OnModelErrorCallback"}
 
 // Every identifier of Go that a document names exists: package.Name, package.Type.Member, variable.Member, Type.Member
 // and Name. The pages for those who come from elsewhere name what is there, too.

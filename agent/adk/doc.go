@@ -3,12 +3,12 @@
 //
 //	support, err := llmagent.New(llmagent.Config{Name: "support", Model: adk.Model(gemini), Tools: tools})
 //	…
-//	handler.Bind(ask, func(ctx context.Context, t *handler.Task, question string) (string, error) {
-//		s, err := adk.New(t, adk.Config{Runner: runner.Config{Agent: support}})
+//	handler.Bind(question, func(ctx context.Context, t *handler.Task, text string) (string, error) {
+//		s, err := adk.New(ctx, t, adk.Config{Runner: runner.Config{Agent: support}})
 //		if err != nil {
 //			return "", err
 //		}
-//		answer, err := s.Send(ctx, genai.NewContentFromText(question, genai.RoleUser))
+//		answer, err := s.Send(ctx, genai.NewContentFromText(text, genai.RoleUser))
 //		return answer.Text, err
 //	})
 //

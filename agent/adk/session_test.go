@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

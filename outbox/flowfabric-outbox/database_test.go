@@ -37,7 +37,7 @@ type database struct {
 
 // databases are those that are installed; every test of this package runs on each.
 func databases(t *testing.T, test func(t *testing.T, d *database)) {
-	for name, start := range map[string]func(*testing.T) *database{"postgresql": startPostgres, "mysql": startMariaDB,
+	for name, start := range map[string]func(*testing.T) *database{"postgresql": startPostgres, "mysql": startMySQL,
 		"sqlite": openSQLite} {
 		t.Run(name, func(t *testing.T) { test(t, start(t)) })
 	}
@@ -72,16 +72,26 @@ func startPostgres(t *testing.T) *database {
 	return d
 }
 
-func startMariaDB(t *testing.T) *database {
+// startMySQL starts MariaDB, or the MySQL that FLOWFABRIC_MYSQLD names, which distributions seldom have.
+func startMySQL(t *testing.T) *database {
 	const install = "apt-get install mariadb-server-core (on Debian or Ubuntu), brew install mariadb (on macOS)"
-	server := program(t, "mariadbd", "/usr/sbin", install)
+	own := os.Getenv("FLOWFABRIC_MYSQLD")
+	server := own
+	if own == "" {
+		server = program(t, "mariadbd", "/usr/sbin", install)
+	}
 	d := newDatabase(t, outbox.MySQL, "mysql")
 	data, socket := filepath.Join(d.dir, "data"), filepath.Join(d.dir, "s.sock")
-	d.run("mkdir", data)
-	// Without tables of privileges there is nothing to install first.
 	d.command = []string{server, "--no-defaults", "--datadir=" + data, "--socket=" + socket, "--skip-networking",
-		"--skip-grant-tables", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M",
-		"--innodb-flush-log-at-trx-commit=2", "--max-allowed-packet=64M"}
+		"--skip-grant-tables", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=2",
+		"--max-allowed-packet=64M"}
+	if own == "" { // without tables of privileges there is nothing to install first
+		d.run("mkdir", data)
+		d.command = append(d.command, "--innodb-log-file-size=8M")
+	} else {
+		d.run(server, "--no-defaults", "--initialize-insecure", "--datadir="+data)
+		d.command = append(d.command, "--innodb-redo-log-capacity=8M", "--mysqlx=OFF", "--secure-file-priv=NULL")
+	}
 	d.url = "mysql://root@/?socket=" + url.QueryEscape(socket)
 	d.start()
 	_, err := d.open().Exec("CREATE DATABASE shop")
