@@ -95,6 +95,6 @@ func newHTTP(timeout time.Duration, p policy) *http.Client {
 	return &http.Client{Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
-			TLSHandshakeTimeout: timeout, MaxResponseHeaderBytes: 64 << 10, MaxIdleConns: 16, MaxIdleConnsPerHost: 4,
-			IdleConnTimeout: 30 * time.Second}}
+			TLSHandshakeTimeout: timeout, MaxResponseHeaderBytes: 64 << 10, MaxIdleConns: atOnce,
+			MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 30 * time.Second}}
 }

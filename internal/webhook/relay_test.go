@@ -58,7 +58,7 @@ type inbox struct {
 	each func(n int, w http.ResponseWriter) // if set, answers the nth request
 }
 
-func newInbox(t *testing.T) *inbox {
+func newInbox(t testing.TB) *inbox {
 	in := &inbox{}
 	in.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
@@ -91,7 +91,7 @@ func (in *inbox) all() []received {
 }
 
 // await waits until so many requests came, and returns them.
-func (in *inbox) await(t *testing.T, n int) []received {
+func (in *inbox) await(t testing.TB, n int) []received {
 	t.Helper()
 	testwait.Progress(t, fmt.Sprintf("%d requests", n), func() (bool, any) {
 		got := len(in.all())
@@ -102,14 +102,14 @@ func (in *inbox) await(t *testing.T, n int) []received {
 
 // env is a store with what serve runs for webhooks.
 type env struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	url   string
 	c     *client.Client
 	admin *admin.Admin
 }
 
-func newEnv(t *testing.T) *env {
+func newEnv(t testing.TB) *env {
 	t.Helper()
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
@@ -119,7 +119,7 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-func connect(t *testing.T, ctx context.Context, url string) *client.Client {
+func connect(t testing.TB, ctx context.Context, url string) *client.Client {
 	t.Helper()
 	c, err := client.Connect(ctx, client.Config{URL: url, TokenKeys: tokenKeys, Partitions: 2, Creator: "tests",
 		Logger: quiet})
@@ -196,7 +196,7 @@ func users() []handler.Binding {
 	return []handler.Binding{handler.Bind(charge, do), handler.Bind(refund, do)}
 }
 
-func endpoints(t *testing.T, all map[string]Endpoint) Endpoints {
+func endpoints(t testing.TB, all map[string]Endpoint) Endpoints {
 	t.Helper()
 	read, err := Read(all)
 	must.No(t, err)
