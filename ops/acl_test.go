@@ -375,6 +375,45 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 	return out, err
 }
 
+// A worker that leaves maintenance to another process needs no right to start work.
+func TestAWorkerWithoutMaintenanceStartsNothing(t *testing.T) {
+	s := guarded(t, testserver.ServerRedis, func(user, rules string) string {
+		if user == "worker" {
+			for _, function := range []string{"create_execution", "flow_create", "flow_stage", "fire_schedule"} {
+				right := " +fcall|ff_" + function
+				if !strings.Contains(rules, right) {
+					t.Errorf("a worker does not have%s", right)
+				}
+				rules = strings.Replace(rules, right, "", 1)
+			}
+		}
+		return rules
+	})
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	if _, err := open(t, ctx, "loader", s); err != nil {
+		t.Fatal(err)
+	}
+	other, err := runtime.New(runtime.Config{URL: as("operator", s), Logger: quiet},
+		handler.Bind(handler.Define[string, string]("other"), do))
+	must.No(t, err)
+	serve(t, ctx, other)
+	work(t, ctx, runtime.Config{URL: as("worker", s), Logger: quiet, DisableMaintenance: true})
+	p, err := client.Connect(ctx, client.Config{URL: as("producer", s), Logger: quiet})
+	must.No(t, err)
+	t.Cleanup(p.Close)
+	for _, in := range []string{"delay", "fail", "cancel"} {
+		x, err := client.Submit(ctx, p, job, in)
+		must.No(t, err)
+		if _, err := x.Result(ctx); (err == nil) != (in == "delay") || errors.Is(err, flowfabric.ErrAuth) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	if answer := ask(t, s, "worker", "FCALL ff_create_execution 1 ff:{fp:0}"); !strings.HasPrefix(answer, "-NOPERM") {
+		t.Errorf("the worker may create executions: %q", answer)
+	}
+}
+
 // What is not a user's job is refused, by the server and not by good manners.
 func TestUsersAreRefusedTheRest(t *testing.T) {
 	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric",

@@ -90,7 +90,7 @@ func TestParallelAgents(t *testing.T) {
 	r := run(t, func() adk.Config {
 		var all []agent.Agent
 		for _, name := range []string{"a", "b", "c"} {
-			all = append(all, newAgent(name, &script{answers: []*genai.Content{wants("search", "x"), says("by " + name)}},
+			all = append(all, newAgent(name, &script{answers: []*genai.Content{wants("search", "x"), says(name)}},
 				func(c *llmagent.Config) { c.Tools = tools(func(string) {}) }))
 		}
 		return rooted(made(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "all",
@@ -139,8 +139,9 @@ func TestConversation(t *testing.T) {
 		cfg := rooted(newAgent("support", &script{answers: []*genai.Content{says("before"), wants("search", "a"),
 			says("found"), wants("look", "b"), says("seen")}},
 			func(c *llmagent.Config) { c.Tools = append(tools(func(string) {}), look) }))
-		cfg.History = []*session.Event{{Author: "user", LLMResponse: model.LLMResponse{Content: genai.NewContentFromText(
-			"earlier", genai.RoleUser)}}, {Author: "support", LLMResponse: model.LLMResponse{Content: says("before")}}}
+		earlier := genai.NewContentFromText("earlier", genai.RoleUser)
+		cfg.History = []*session.Event{{Author: "user", LLMResponse: model.LLMResponse{Content: earlier}},
+			{Author: "support", LLMResponse: model.LLMResponse{Content: says("before")}}}
 		s, err := adk.New(ctx, t, cfg)
 		if err != nil {
 			return nil, err

@@ -12,8 +12,8 @@
 //		return answer.Text, err
 //	})
 //
-// The agent is one of ADK's own: its sub-agents, transfers, loops, callbacks and plugins work as they do elsewhere. Only
-// each model is wrapped by [Model]. Outside a session of this package such a model is the plain one.
+// The agent is one of ADK's own: its sub-agents, transfers, loops, callbacks and plugins work as they do elsewhere.
+// Only each model is wrapped by [Model]. Outside a session of this package such a model is the plain one.
 //
 // # What is recorded
 //
@@ -47,8 +47,9 @@
 //
 //   - Live sessions (Runner.RunLive) take no model but that of ADK, so nothing of them can be recorded.
 //   - Streaming tools (functiontool.NewStreaming) are called without callbacks. They are refused.
-//   - The runner that agenttool makes for its agent has no plugins. The calls of its models are recorded, and its result
-//     as that of a tool, but not each of its tools; and nobody can be asked below it. A sub-agent has none of this.
+//   - The runner that agenttool makes for its agent has no plugins. The calls of its models are recorded, and its
+//     result as that of a tool, but not each of its tools; and nobody can be asked below it. Sub-agents have no such
+//     limits.
 //   - An agent that ADK runs several times at once, such as in workflow.ParallelWorker, has no order that would be the
 //     same again. It is refused when two of its calls overlap.
 package adk

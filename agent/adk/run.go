@@ -53,9 +53,8 @@ func (p place) of(agent string) string {
 }
 
 // TaskFrom is the task of the handler that a tool or a callback runs in; nil outside a session. A tool may wait with it
-// (handler.Await, Task.Ask, Task.WaitChildren) and returns the error: the execution is then suspended, and the tool runs
-// again when it goes on. Calls beside it in the same answer should not wait as well. Names of steps and waits of a tool
-// are its own affair.
+// (handler.Await, Task.Ask, Task.WaitChildren) and returns the error: the execution is then suspended, and the tool
+// runs again when it goes on. One tool of an answer may wait at a time. A tool names its own steps and waits.
 func TaskFrom(ctx context.Context) *handler.Task {
 	if run := placeOf(ctx).run; run != nil {
 		return run.task

@@ -36,7 +36,8 @@ type Config struct {
 	Question func(call *genai.FunctionCall, q suspend.Question) suspend.Question
 }
 
-// Session is a conversation with an agent in one run of a handler. Make it with [New]. It is not safe for concurrent use.
+// Session is a conversation with an agent in one run of a handler. Make it with [New]. It is not safe for concurrent
+// use.
 type Session struct {
 	cfg    Config
 	run    *run

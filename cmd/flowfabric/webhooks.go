@@ -90,9 +90,9 @@ func (w webhooks) run(ctx context.Context, at reached, c *client.Client, logger 
 	}
 	sender := webhook.New(webhook.Config{Endpoints: w.out, Admin: admin.New(c), Logger: logger, Stop: ctx})
 	worker, err := runtime.New(runtime.Config{URL: at.url, Password: at.password, TokenKeys: at.tokenKeys,
-		Namespace: webhook.Namespace, Worker: "webhooks", Capabilities: w.out.Capabilities(), Concurrency: webhook.Concurrency,
-		LeaseTTL: 15 * time.Second, DrainTimeout: 5 * time.Second, DisableMaintenance: true,
-		Logger: logger.With("worker", "webhooks")}, sender.Bindings()...)
+		Namespace: webhook.Namespace, Worker: "webhooks", Capabilities: w.out.Capabilities(),
+		Concurrency: webhook.Concurrency, LeaseTTL: 15 * time.Second, DrainTimeout: 5 * time.Second,
+		DisableMaintenance: true, Logger: logger.With("worker", "webhooks")}, sender.Bindings()...)
 	if err != nil {
 		return err
 	}
