@@ -223,6 +223,49 @@ var catalogueScenarios = []scenario{
 			w.no(w.e.SetIndex(w.ctx, w.p, false, nil, false))
 		}
 	}},
+	{name: "many that are made at once with a tag are in a set that is not compact", run: func(w *env) {
+		w.keep("a.b", "c.d")
+		w.create(tags(map[string]string{"a.b": "some"}))
+		made := w.createN(2, tags(map[string]string{"c.d": "few"}))
+		for range 2 {
+			made = append(made, w.createN(16, tags(map[string]string{"a.b": "some", "c.d": "many"}))...)
+			w.check() // nothing else is in it
+		}
+		same(w, "listed", len(w.tagged("a.b", "some")), 33)
+		for label, want := range map[string]string{"c.d=few": "listpack", "a.b=some": "skiplist", "c.d=many": "skiplist"} {
+			if form, err := w.do("OBJECT", "ENCODING", string(w.k)+":ct:"+label).ToString(); err == nil {
+				same(w, label, form, want)
+			} // else the server does not say it
+		}
+		for _, id := range made {
+			w.quiet = true
+			w.cancel(id)
+			_, err := w.e.PurgeExecution(w.ctx, id, 0)
+			w.no(err)
+		}
+		w.check()
+		same(w, "none is left", len(w.dump().ZSets[":ct:c.d=many"]), 0)
+	}},
+	{name: "what has a value too many of a tag is made, and in no set", run: func(w *env) {
+		w.keep("a.b")
+		w.create(tags(map[string]string{"a.b": "known"}))
+		values := make([]string, 99_999)
+		for i := range values {
+			values[i] = "v" + strconv.Itoa(i)
+		}
+		w.set(append([]string{"SADD", string(w.k) + ":cv:a.b"}, values...)...)
+		w.quiet = true
+		w.create(tags(map[string]string{"a.b": "known"})) // a value that is there is not one too many
+		same(w, "listed", len(w.tagged("a.b", "known")), 2)
+		w.createN(20, tags(map[string]string{"a.b": "other"}))
+		w.unlisted(engine.IndexTagged, "a.b=known")
+		d := w.dump()
+		same(w, "set of the value", len(d.ZSets[":ct:a.b=other"]), 0)
+		same(w, "values", len(d.Sets[":cv:a.b"]), 100_000)
+		same(w, "other is none", slices.Contains(d.Sets[":cv:a.b"], "other"), false)
+		w.set(append([]string{"SREM", string(w.k) + ":cv:a.b"}, values...)...)
+		w.check()
+	}},
 	{name: "a tag with too many values is not listed any more", run: func(w *env) {
 		w.keep("a.b")
 		w.create(tags(map[string]string{"a.b": "x"}))
