@@ -16,7 +16,7 @@ import (
 
 // How often the store is looked at for the overview.
 const (
-	sampleWatched = 2 * time.Second  // while somebody watches
+	sampleWatched = 3 * time.Second  // while somebody watches
 	sampleAlone   = 10 * time.Second // while nobody does, and the distance of the points of the history
 	sampleHistory = 360              // points: one hour
 	sampleShare   = 100              // a look takes at most one part in so many of the time, however large the store is
@@ -113,7 +113,7 @@ func (s *sampler) run() {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-s.wake: // not before a look that is under way, or was made a moment ago, is two seconds old
+		case <-s.wake: // not before a look that is under way, or was made a moment ago, is three seconds old
 			pause.Reset(max(0, sampleWatched-time.Since(began)))
 			continue
 		case <-pause.C:
@@ -251,7 +251,7 @@ func (c *call) overview() (out overview, err error) {
 	return overview{shown(*l, c.who), history}, nil
 }
 
-// overviews follows the overview: a look every two seconds, made once for everybody who follows.
+// overviews follows the overview: a look every three seconds, made once for everybody who follows.
 func (c *call) overviews() error {
 	if q := c.query(); q.err != nil {
 		return q.err

@@ -40,7 +40,7 @@ var filters = []param{
 
 // sharedHeader is that of routes whose answers may be shared.
 var sharedHeader = []param{{name: "Cache-Control",
-	text: "max-age=<seconds>, at most 5: an answer that somebody else got so long ago will do", kind: "string"}}
+	text: "max-age=<seconds>, at most 20: an answer that somebody else got so long ago will do", kind: "string"}}
 
 // paged are the parameters of a list that is read a page at a time.
 var paged = []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
@@ -70,7 +70,7 @@ var routes = []*route{
 			return !slices.Contains([]string{"namespace", "lane", "kind", "category", "since", "until", "version"},
 				p.name)
 		})...),
-	about("", "getExecution", "Read an execution", "A consistent snapshot.", (*call).get).writable(),
+	about("", "getExecution", "Read an execution", "A consistent snapshot.", (*call).get).writable().sharing(),
 	about("/input", "getInput", "Read the input of an execution", "The input.", (*call).input),
 	{method: http.MethodGet, path: "/v1/executions/{id}/result", name: "getResult",
 		summary: "Read the outcome of an execution, or wait for it", need: viewer, headers: []param{
@@ -79,21 +79,21 @@ var routes = []*route{
 			{status: http.StatusAccepted, text: "It has not ended yet.", body: of[unfinished]()}},
 		handle: (*call).result},
 	about("/history", "getHistory", "Read the history of an execution, oldest first", "Its history.",
-		(*call).history),
+		(*call).history).sharing(),
 	about("/why", "explain", "Explain why an execution does not move, and what moves it",
 		"An explanation in a sentence.",
-		(*call).explained),
+		(*call).explained).sharing(),
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait",
 		summary: "Read the current wait of an execution, with its question", need: viewer, browser: browserWrites,
 		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[admin.Approval]()},
-			{status: http.StatusNoContent, text: "It waits for nothing."}}, handle: (*call).wait},
+			{status: http.StatusNoContent, text: "It waits for nothing."}}, handle: (*call).wait, headers: sharedHeader, shared: true},
 	about("/waitpoints", "listWaitpoints", "List the waitpoints of an execution", "Its waitpoints.",
 		(*call).waitpoints),
 	about("/steps", "listSteps", "List the recorded steps of an execution, and those that failed",
-		"Its steps, what ended first at the beginning.", (*call).steps),
+		"Its steps, what ended first at the beginning.", (*call).steps).sharing(),
 	about("/steps/{key}", "getStep", "Read the value that a step recorded", "The value.", (*call).stepValue),
 	about("/messages", "listMessages", "List the messages to an execution that were not received yet",
-		"How many there are, and a page of them.", (*call).messages).writable().asking(
+		"How many there are, and a page of them.", (*call).messages).writable().sharing().asking(
 		param{name: "after", text: "Those behind this number; default from the first", kind: "integer"}),
 	post("/v1/executions/{id}/messages", "sendMessage", "Send a message to a mailbox of an execution", producer,
 		"It was accepted, or had been before.", (*call).sendMessage).keyed().writable(),
@@ -281,7 +281,7 @@ var routes = []*route{
 		param{name: "state", text: "One or more states", kind: "string", list: true},
 		param{name: "oldest", text: "From the other end", kind: "boolean"}, paged[0], paged[1]),
 	get("/v1/flows/{id}", "getFlow", "Read a flow and its graph: nodes and their dependencies", "The flow.",
-		(*call).flow),
+		(*call).flow).sharing(),
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)",
 		need: viewer, answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}},
 		handle: (*call).graph},
@@ -425,7 +425,7 @@ var routes = []*route{
 		summary: "Remove gates from a scope", need: operator,
 		body: of[attachBody](), answers: done, handle: (*call).detachGates},
 	get("/v1/doctor", "examine", "Examine the deployment, as flowfabric doctor does",
-		"What was found, at most 5 seconds ago. A store that does not answer is a finding.", (*call).examine),
+		"What was found, at most 5 seconds ago. A store that does not answer is a finding.", (*call).examine).sharing(),
 	get("/v1/partitions", "listPartitions", "List partitions with their health", "All of them.", (*call).partitions),
 	change("/v1/partitions/{key}:freeze", "freezePartition", "Make a partition refuse every call", root,
 		(*call).freezePartition),
@@ -487,7 +487,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/overview/events", name: "followOverview",
 		summary: "Follow the overview (Server-Sent Events)", need: viewer,
 		answers: []answer{{status: http.StatusOK,
-			text: "An event sample about every two seconds, and away while the store does not answer. The store is looked at once for everybody who follows.",
+			text: "An event sample about every three seconds, and away while the store does not answer. The store is looked at once for everybody who follows.",
 			body: of[watchedOverview](), media: "text/event-stream"}}, handle: (*call).overviews},
 	{method: http.MethodGet, path: "/v1/openapi.json", name: "getOpenAPI", summary: "Read this document", need: anybody,
 		answers: []answer{{status: http.StatusOK, text: "OpenAPI 3.1."}}, handle: nil}, // see init

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxShared  = 5 * time.Second // how old an answer may be that is given to somebody else
+	maxShared  = 20 * time.Second // how old an answer may be that is given to somebody else
 	mostShared = 256
 	sharedTime = 20 * time.Second // that one may take
 	maxCostly  = time.Minute      // how old an answer of a costly route may be

@@ -47,6 +47,33 @@ func TestAnswersAreShared(t *testing.T) {
 	}
 }
 
+// What pages load by themselves is read once for all who look at the same within some seconds.
+func TestPagesReadOnceForAll(t *testing.T) {
+	a := newAPI(t)
+	id := a.submit(`{"kind":"nobody","lane":"side"}`)
+	paths := []string{"/v1/executions?newest=true", "/v1/failures", "/v1/times?by_kind=true", "/v1/doctor", "/v1/workers",
+		"/v1/versions", "/v1/queues", "/v1/flows", "/v1/approvals", id, id + "/history", id + "/why", id + "/steps",
+		id + "/messages", id + "/wait"}
+	reads := map[*sharedAnswer]bool{}
+	const pages = 10
+	for range pages {
+		for _, path := range paths {
+			g := a.do(request{method: "GET", path: path, role: "admin", header: http.Header{"Cache-Control": {"max-age=20"}}})
+			if g.status != http.StatusOK && g.status != http.StatusNoContent {
+				t.Fatalf("%s: %d %s", path, g.status, g.body)
+			}
+			a.h.sharing.mu.Lock()
+			for _, answer := range a.h.sharing.answers {
+				reads[answer] = true
+			}
+			a.h.sharing.mu.Unlock()
+		}
+	}
+	if n := len(reads); n < len(paths) || n > 3*len(paths) { // more than once only if all of it takes 20 seconds
+		t.Errorf("%d reads for %d requests of %d paths", n, pages*len(paths), len(paths))
+	}
+}
+
 // What words keep for operators is shown to nobody else, also when an operator has read the same a moment ago.
 func TestViewersDoNotSeeWhatIsForOperators(t *testing.T) {
 	a := newAPI(t)

@@ -111,8 +111,8 @@ async function body(answer) {
   return payloads.test(new URL(answer.url).pathname) ? exactly(text) : JSON.parse(text)
 }
 
-// get reads. While a page loads by itself (signal.recent), an answer will do that somebody else got a moment ago.
-export const get = async (path, query, signal) => body(await ask(address(path, query), { signal, headers: signal?.recent ? { "Cache-Control": "max-age=2" } : {} }))
+// get reads. While a page loads by itself, an answer will do that somebody else got at most signal.recent seconds ago.
+export const get = async (path, query, signal) => body(await ask(address(path, query), { signal, headers: signal?.recent ? { "Cache-Control": `max-age=${signal.recent}` } : {} }))
 
 export async function send(method, path, value, query, headers) {
   return body(await ask(address(path, query), { method, body: JSON.stringify(value ?? {}), headers: { "Content-Type": "application/json", ...headers } }))

@@ -94,6 +94,7 @@ function moved(now) {
 const share = 150, restShare = 600, rest = 8000 // the latter two, in ms, while no sum moves
 
 // useLoad loads something and keeps it: again when what it depends on changes, when the store has moved, after a fault, and on reload().
+// again() is reload() where an answer will do that another page got a moment ago.
 // The last value stays while the next one is on its way, unless it is about something else. least is the shortest pause in ms between loads by itself.
 export function useLoad(load, depends, { live = true, about, least = 2000 } = {}) {
   const [got, set] = useState({ data: null, error: null, loading: true })
@@ -106,7 +107,7 @@ export function useLoad(load, depends, { live = true, about, least = 2000 } = {}
     busy.current = true
     const mine = turn.current, began = performance.now()
     control.current = new AbortController()
-    control.current.signal.recent = !!alone
+    control.current.signal.recent = alone ? Math.floor(least / 1000) : 0
     try {
       const data = await latest.current(control.current.signal)
       if (mine === turn.current) set({ data, error: null, loading: false })
@@ -145,7 +146,7 @@ export function useLoad(load, depends, { live = true, about, least = 2000 } = {}
     })
   }, [live])
   useEffect(() => () => { clearTimeout(timer.current); timer.current = 0 }, [])
-  return { ...got, reload: () => run.current() }
+  return { ...got, reload: () => run.current(), again: () => run.current(true) }
 }
 
 // loadAll follows cursors until there are n items.

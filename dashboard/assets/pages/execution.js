@@ -281,7 +281,7 @@ export default function Execution({ id }) {
     const family = !x.flow && may("getFlow") && (history.items.some(e => e.kind === "suspended" && e.detail === "waiting_for_children") || steps?.items.some(s => s.kind === "children")) && !!await get("flows/" + id, {}, signal).catch(missing)
     return { x, full: nearly(x, steps?.items ?? [], history.items), history: history.items.filter(e => e.kind !== "attempt_ended" || e.detail !== "continued"), why, steps: inOrder(steps?.items ?? []), messages, ask: waits, family }
   }
-  const page = useLoad(load, [id], { least: 4000 }) // its events come at once
+  const page = useLoad(load, [id], { least: 8000 }) // its events come at once
   const input = useLoad(async signal => checkID(id) && get(`executions/${id}/input`, {}, signal), [id], { live: false })
   const state = page.data?.x.state
   const result = useLoad(signal => state && isEnded(state) ? get(`executions/${id}/result`, {}, signal) : null, [id, state, page.data?.x.replays], { live: false })

@@ -51,9 +51,9 @@ function useCounts(f, ns, page, index) {
     }
     await Promise.all([work(), work()])
     return out
-  }, [key, !page, all, whole], { live: false, about: key })
+  }, [key, !page, all, whole], { live: false, about: key, least: 20000 })
   useEffect(() => {
-    const timer = setInterval(() => { if (!document.hidden) ask.reload() }, 30000)
+    const timer = setInterval(() => { if (!document.hidden) ask.again() }, 30000)
     return () => clearInterval(timer)
   }, [])
   if (all) return Object.fromEntries(states.map(s => [s, [page.items.filter(x => stateOf(x) === s).length, false]]))

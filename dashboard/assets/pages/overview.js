@@ -74,7 +74,7 @@ export default function Overview() {
   useEffect(() => { // what comes while the page is open continues the history
     const now = live.now
     if (!now || who.namespaces) return
-    setHistory(h => h.length && Date.parse(now.at) - Date.parse(h[h.length - 1].at) < 9500 ? h : [...h, now].slice(-360))
+    setHistory(h => h.length && Date.parse(now.at) - Date.parse(h[h.length - 1].at) < 8500 ? h : [...h, now].slice(-360))
   }, [live.now])
   const failed = useLoad(async signal => {
     const since = new Date(Math.floor(Date.now() / 60000) * 60000 - 86400000).toISOString()
@@ -83,9 +83,9 @@ export default function Overview() {
   }, [ns], { least: 5000 })
   const times = useLoad(signal => offers(/^(list|get|read)?times$/i) ? get("times", { namespace: ns, by_kind: true }, signal).catch(none) : null, [ns], { least: 20000 }) // a minute is counted when it is over
   const [kind, choose] = useState("")
-  const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [], { live: false })
+  const doctor = useLoad(signal => may("examine") ? get("doctor", {}, signal).then(d => ({ checks: d.checks.filter(c => c.status === "fail" || c.status === "warn") }), () => ({ checks: [] })) : { checks: [] }, [], { live: false, least: 20000 })
   useEffect(() => {
-    const timer = setInterval(() => { if (!document.hidden) doctor.reload() }, 60000)
+    const timer = setInterval(() => { if (!document.hidden) doctor.again() }, 60000)
     return () => clearInterval(timer)
   }, [])
   const [late, setLate] = useState(false) // what the doctor found and what failed move all that is below: they are waited for, but not for long
