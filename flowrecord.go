@@ -4,33 +4,21 @@ import "time"
 
 // FlowRecord is the header of a flow.
 type FlowRecord struct {
-	Now   time.Time `json:"now,omitzero" jsonschema:"the server's"`
-	ID    FlowID    `json:"id"`
-	State FlowState `json:"state" jsonschema:"staging, open, completed, failed or cancelled"`
-	// how it may grow since it was released: seal (not at all), grow (by its members), open (until it is sealed)
-	Seal       string    `json:"seal,omitempty" jsonschema:"how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"`
-	Namespace  string    `json:"namespace"`
-	Kind       string    `json:"kind"`
-	Creator    string    `json:"creator,omitempty"`
-	Digest     string    `json:"-"`
-	Revision   uint64    `json:"revision,omitempty" see:"operator" jsonschema:"revision of its members"`
-	CreatedAt  time.Time `json:"created_at,omitzero"`
-	ChangedAt  time.Time `json:"changed_at,omitzero" jsonschema:"when members were added last"`
-	ReleasedAt time.Time `json:"released_at,omitzero"`
-	EndedAt    time.Time `json:"ended_at,omitzero" jsonschema:"when its last member ended; none while one has not"`
-	Members    int       `json:"members" jsonschema:"ever"`
-	Edges      int       `json:"edges"`
-	Purged     int       `json:"purged,omitempty" jsonschema:"members that are no longer retained"`
-	// Count has those that are rate-limited and the like as waiting.
-	Count     map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
-	Failing   int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
-	Backlog   int                 `json:"backlog,omitempty" jsonschema:"pieces of unfinished work"`
-	Policy    CancellationPolicy  `json:"policy,omitempty" jsonschema:"cancellation policy: cancel_all, cancel_pending or flow_only"`
-	Cancelled time.Time           `json:"cancelled_at,omitzero"`
-	CancelBy  string              `json:"cancelled_by,omitempty"`
-	Reason    string              `json:"cancel_reason,omitempty"`
-	Siblings  SiblingCancels      `json:"siblings,omitzero" jsonschema:"those that nobody needed any more once others had decided"`
-	Tags      map[string]string   `json:"tags,omitempty"`
+	Now time.Time `json:"now,omitzero" jsonschema:"the server's"`
+	FlowSummary
+	Creator   string             `json:"creator,omitempty"`
+	Digest    string             `json:"-"`
+	Revision  uint64             `json:"revision,omitempty" see:"operator" jsonschema:"revision of its members"`
+	ChangedAt time.Time          `json:"changed_at,omitzero" jsonschema:"when members were added last"`
+	Edges     int                `json:"edges"`
+	Purged    int                `json:"purged,omitempty" jsonschema:"members that are no longer retained"`
+	Backlog   int                `json:"backlog,omitempty" jsonschema:"pieces of unfinished work"`
+	Policy    CancellationPolicy `json:"policy,omitempty" jsonschema:"cancellation policy: cancel_all, cancel_pending or flow_only"`
+	Cancelled time.Time          `json:"cancelled_at,omitzero"`
+	CancelBy  string             `json:"cancelled_by,omitempty"`
+	Reason    string             `json:"cancel_reason,omitempty"`
+	Siblings  SiblingCancels     `json:"siblings,omitzero" jsonschema:"those that nobody needed any more once others had decided"`
+	Tags      map[string]string  `json:"tags,omitempty"`
 }
 
 // MemberRecord is a member of a flow. Its State is empty when there is no such execution any more.
@@ -100,19 +88,20 @@ type SiblingCancels struct {
 	Spared          int `json:"spared"`
 }
 
-// FlowSummary is one flow of a listing.
+// FlowSummary is what a read of one flow ([FlowRecord]) and a list of many say of each.
 type FlowSummary struct {
-	ID        FlowID    `json:"id"` // zero when Member is no id
-	Member    string    `json:"-"`  // the entry as it is stored
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	// State is empty when there is no such flow behind the entry.
-	State      FlowState           `json:"state,omitempty"`
-	Seal       string              `json:"seal,omitempty" jsonschema:"how it may grow"`
-	Namespace  string              `json:"namespace"`
-	Kind       string              `json:"kind"`
-	ReleasedAt time.Time           `json:"released_at,omitzero"`
-	EndedAt    time.Time           `json:"ended_at,omitzero"`
-	Members    int                 `json:"members"`
-	Failing    int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
-	Count      map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
+	ID FlowID `json:"id"` // zero in a list for an entry that is no id
+	// State is empty in a list for an entry without a flow behind it.
+	State FlowState `json:"state" jsonschema:"staging, open, completed, failed or cancelled"`
+	// how it may grow since it was released: seal (not at all), grow (by its members), open (until it is sealed)
+	Seal       string    `json:"seal,omitempty" jsonschema:"how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"`
+	Namespace  string    `json:"namespace"`
+	Kind       string    `json:"kind"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	ReleasedAt time.Time `json:"released_at,omitzero"`
+	EndedAt    time.Time `json:"ended_at,omitzero" jsonschema:"when its last member ended; none while one has not"`
+	Members    int       `json:"members" jsonschema:"ever"`
+	Failing    int       `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
+	// Count has those that are rate-limited and the like as waiting.
+	Count map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
 }

@@ -5,47 +5,27 @@ import "time"
 // Snapshot is a consistent read of one execution. Its JSON is what the HTTP API answers and 'flowfabric show' prints.
 type Snapshot struct {
 	ID ExecutionID `json:"id"`
-	State
-	Route
-	Priority   int    `json:"priority"`
+	ExecutionSummary
 	Creator    string `json:"creator,omitempty"`
 	Policy     Policy `json:"-"`
 	MaxRetries int    `json:"max_retries"` // of Policy
-	Attempts   uint32 `json:"attempts" jsonschema:"attempts started so far, and so the number of the last one"`
 	// Attempt is the one that it is in, for client.Rewind: Attempts, and one more while it waits for a replay.
-	Attempt     uint32      `json:"attempt" jsonschema:"the attempt that it is in: attempts, and one more while it waits for a replay"`
-	AttemptType AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
-	Epoch       uint64      `json:"epoch,omitempty" see:"operator"`
-	// Session is the last holder's: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP.
-	Session        string    `json:"session,omitempty" see:"operator"`
-	Worker         string    `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
+	Attempt        uint32    `json:"attempt" jsonschema:"the attempt that it is in: attempts, and one more while it waits for a replay"`
 	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
-	Retries        int       `json:"retries" jsonschema:"retries used so far; a replay starts over at 0"`
-	Reclaims       int       `json:"reclaims" jsonschema:"reclaims used so far; a replay starts over at 0"`
 	Replays        int       `json:"replays"`
 	// Continues is how often its handler went on with another input (handler.Continue); older attempts than those of
 	// the input before are not kept.
 	Continues    int       `json:"continues" jsonschema:"how often it went on with another input"`
 	ForkOf       ForkOf    `json:"fork_of,omitzero" jsonschema:"the execution that it was made of, by a fork"`
-	CreatedAt    time.Time `json:"created_at,omitzero"`
-	StartedAt    time.Time `json:"started_at,omitzero"`
-	ClaimedAt    time.Time `json:"claimed_at,omitzero"`
-	EndedAt      time.Time `json:"ended_at,omitzero"`
 	ChangedAt    time.Time `json:"changed_at,omitzero" jsonschema:"time of the last creation, claim, suspension, or end of an attempt or of the execution"`
-	DelayUntil   time.Time `json:"delay_until,omitzero"`
-	DeadlineAt   time.Time `json:"deadline_at,omitzero"`
-	Failure      Failure   `json:"failure,omitzero" jsonschema:"failure of the last failed attempt; absent after completion"`
-	CancelledBy  string    `json:"cancelled_by,omitempty" jsonschema:"the person or token that asked for it, if one was named"`
-	CancelSource string    `json:"cancel_source,omitempty" jsonschema:"operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)"`
 	CancelReason string    `json:"cancel_reason,omitempty"`
 	InputBytes   int       `json:"input_bytes"`
 	Steps        int       `json:"steps" jsonschema:"recorded steps"`
 
-	Tags     map[string]string `json:"tags,omitempty"`
-	Progress Progress          `json:"progress,omitzero" jsonschema:"progress of the current or last attempt"`
-	Flow     FlowID            `json:"flow,omitzero" jsonschema:"flow that it is a node or a child of"`
-	Node     string            `json:"node,omitempty" jsonschema:"its name in the flow"`
-	Wait     Wait              `json:"wait,omitzero" jsonschema:"its wait while it is suspended"`
+	Progress Progress `json:"progress,omitzero" jsonschema:"progress of the current or last attempt"`
+	Flow     FlowID   `json:"flow,omitzero" jsonschema:"flow that it is a node or a child of"`
+	Node     string   `json:"node,omitempty" jsonschema:"its name in the flow"`
+	Wait     Wait     `json:"wait,omitzero" jsonschema:"its wait while it is suspended"`
 	// KeyHeld says how long it holds the key that it was submitted with: until it has ended, and maybe longer
 	// (Window of [Key]), or until a worker is given it (Debounce); "": it was submitted without one. The key itself is
 	// not stored.
@@ -54,6 +34,32 @@ type Snapshot struct {
 	Replaced int       `json:"replaced,omitempty" jsonschema:"how many further submissions under its debounce key it took in, each of which replaced the one before"`
 
 	AttemptLog []AttemptRecord `json:"attempt_log,omitempty" jsonschema:"ended attempts that were not the last, and a failed last one"`
+}
+
+// ExecutionSummary is what a read of one execution ([Snapshot]) and a list of many (admin.Listed) say of each. In a
+// list Tags and the message of Failure are there if asked for.
+type ExecutionSummary struct {
+	State
+	Route
+	Priority    int         `json:"priority"`
+	Attempts    uint32      `json:"attempts" jsonschema:"attempts started so far, and so the number of the last one"`
+	AttemptType AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
+	Epoch       uint64      `json:"epoch,omitempty" see:"operator"`
+	// Session is the last holder's: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP.
+	Session      string            `json:"session,omitempty" see:"operator"`
+	Worker       string            `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
+	Retries      int               `json:"retries" jsonschema:"retries used so far; a replay starts over at 0"`
+	Reclaims     int               `json:"reclaims" jsonschema:"reclaims used so far; a replay starts over at 0"`
+	CreatedAt    time.Time         `json:"created_at,omitzero"`
+	StartedAt    time.Time         `json:"started_at,omitzero"`
+	ClaimedAt    time.Time         `json:"claimed_at,omitzero"`
+	EndedAt      time.Time         `json:"ended_at,omitzero"`
+	DelayUntil   time.Time         `json:"delay_until,omitzero"`
+	DeadlineAt   time.Time         `json:"deadline_at,omitzero"`
+	Failure      Failure           `json:"failure,omitzero" jsonschema:"failure of the last failed attempt; absent after completion"`
+	CancelledBy  string            `json:"cancelled_by,omitempty" jsonschema:"the person or token that asked for it, if one was named"`
+	CancelSource string            `json:"cancel_source,omitempty" jsonschema:"operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)"`
+	Tags         map[string]string `json:"tags,omitempty"`
 }
 
 // Failure is why an attempt failed. The zero value: none did.

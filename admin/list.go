@@ -112,37 +112,13 @@ type Page[T any] struct {
 type Listed struct {
 	ID    flowfabric.ExecutionID `json:"id,omitzero" jsonschema:"absent for an entry that names none"`
 	Drift string                 `json:"drift,omitempty" jsonschema:"damage of the entry, for example that its execution is missing; then the rest may be empty"`
-	flowfabric.State
-	flowfabric.Route
-	Priority     int                    `json:"priority"`
-	Attempts     uint32                 `json:"attempts"`
-	AttemptType  flowfabric.AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
-	Retries      int                    `json:"retries"`
-	Reclaims     int                    `json:"reclaims"`
-	Epoch        uint64                 `json:"epoch,omitempty" see:"operator"`
-	Session      string                 `json:"session,omitempty" see:"operator"`
-	Worker       string                 `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
-	CreatedAt    time.Time              `json:"created_at,omitzero"`
-	StartedAt    time.Time              `json:"started_at,omitzero"` // of the first attempt
-	ClaimedAt    time.Time              `json:"claimed_at,omitzero"` // of the last claim
-	EndedAt      time.Time              `json:"ended_at,omitzero"`
-	DelayUntil   time.Time              `json:"delay_until,omitzero"`
-	DeadlineAt   time.Time              `json:"deadline_at,omitzero"`
-	Since        time.Time              `json:"since,omitzero" jsonschema:"when it was suspended or held; of those only"`
-	PurgeAt      time.Time              `json:"purge_at,omitzero" jsonschema:"time of the purge; ended executions only"`
-	Failure      flowfabric.Failure     `json:"failure,omitzero"` // with its message if asked for
-	CancelledBy  string                 `json:"cancelled_by,omitempty"`
-	CancelSource string                 `json:"cancel_source,omitempty"`
-	Tags         map[string]string      `json:"tags,omitempty"` // if asked for
+	flowfabric.ExecutionSummary
+	Since   time.Time `json:"since,omitzero" jsonschema:"when it was suspended or held; of those only"`
+	PurgeAt time.Time `json:"purge_at,omitzero" jsonschema:"time of the purge; ended executions only"`
 }
 
 func newListed(x engine.Listed) Listed {
-	return Listed{ID: x.ID, Drift: x.Drift, State: x.State, Route: x.Route, Priority: x.Priority,
-		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt,
-		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
-		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
-		Session: x.Session, Worker: ids.Worker(x.Session), CancelledBy: x.CancelledBy,
-		CancelSource: x.CancelSource, Failure: x.Failure, Tags: x.Tags}
+	return Listed{ID: x.ID, Drift: x.Drift, ExecutionSummary: x.ExecutionSummary, Since: x.Since, PurgeAt: x.PurgeAt}
 }
 
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that

@@ -86,7 +86,8 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 // snapshot is what is read of an execution in this state.
 func snapshot(id flowfabric.ExecutionID, code codes.Code, attempts uint32) engine.Snapshot {
 	return engine.Snapshot{Code: code,
-		Snapshot: flowfabric.Snapshot{ID: id, State: codes.Shown(code), Attempts: attempts}}
+		Snapshot: flowfabric.Snapshot{ID: id,
+			ExecutionSummary: flowfabric.ExecutionSummary{State: codes.Shown(code), Attempts: attempts}}}
 }
 
 func (f *fakeStore) ReadInput(_ context.Context, id flowfabric.ExecutionID) ([]byte, bool, error) {

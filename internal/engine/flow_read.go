@@ -139,7 +139,10 @@ func waitRecord(text string) *WaitRecord {
 }
 
 // ListedFlow is a flow as ListFlows shows it. One without a State is drift: there is no such flow.
-type ListedFlow struct{ flowfabric.FlowSummary }
+type ListedFlow struct {
+	flowfabric.FlowSummary
+	Member string // the entry as it is stored
+}
 
 // Position is where the entry stands.
 func (s ListedFlow) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
@@ -162,7 +165,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 	r, _, err := ask[wire.FlowListReply](ctx, e, partition, q)
 	out := FlowsPage{Now: r.Now, Size: r.Size, More: r.More}
 	for _, x := range r.Flows {
-		s := flowfabric.FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: sealOf(x.Seal),
+		s := flowfabric.FlowSummary{CreatedAt: x.Created, Seal: sealOf(x.Seal),
 			Namespace: x.Namespace,
 			Kind:      x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
 			Count: map[flowfabric.PublicState]int{flowfabric.WaitingChildren: x.WaitingChildren,
@@ -170,11 +173,11 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 				flowfabric.Suspended: x.Suspended, flowfabric.Completed: x.Completed, flowfabric.Failed: x.Failed,
 				flowfabric.Cancelled: x.Cancelled, flowfabric.Expired: x.Expired, flowfabric.Skipped: x.Skipped}}
 		maps.DeleteFunc(s.Count, func(_ flowfabric.PublicState, n int) bool { return n == 0 })
-		if id, err := ids.ParseUUID(s.Member); err == nil {
+		if id, err := ids.ParseUUID(x.Member); err == nil {
 			s.ID = flowfabric.FlowID(mint.Join(partition, id))
 		}
 		s.State, _ = FlowStateOf(x.State)
-		out.Flows = append(out.Flows, ListedFlow{s})
+		out.Flows = append(out.Flows, ListedFlow{s, x.Member})
 	}
 	return out, err
 }

@@ -83,8 +83,9 @@ func TestFlowReplies(t *testing.T) {
 	at := time.UnixMilli(1700000000000).UTC()
 	f.answer(func(name string) string { return envelope(1, good[name]...) })
 	h, err := e.DescribeFlow(t.Context(), sampleFlow)
-	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: string(SealGrowing),
-		CreatedAt: at, Backlog: 1, Count: map[flowfabric.PublicState]int{flowfabric.Waiting: 3},
+	want := FlowRecord{Now: at, Backlog: 1, FlowSummary: flowfabric.FlowSummary{ID: sampleFlow,
+		State: flowfabric.FlowCancelled, Seal: string(SealGrowing), CreatedAt: at,
+		Count: map[flowfabric.PublicState]int{flowfabric.Waiting: 3}},
 		Siblings: SiblingCancels{Cancelled: 2}, Tags: map[string]string{"a.b": "c"}}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("header %+v, %v", h, err)

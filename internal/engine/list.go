@@ -108,28 +108,10 @@ type Listed struct {
 	// follow may be empty. "" for a sound one.
 	Drift string
 
-	State        flowfabric.State
-	Code         codes.Code // which State has in words
-	Route        Route
-	Priority     int
-	CreatedAt    time.Time
-	StartedAt    time.Time // of the first attempt
-	EndedAt      time.Time
-	ClaimedAt    time.Time // of the last claim
-	DelayUntil   time.Time
-	DeadlineAt   time.Time
-	Since        time.Time // suspended or held since
-	PurgeAt      time.Time // in IndexEnded and IndexUnsuccessful only
-	Attempts     uint32
-	AttemptType  flowfabric.AttemptType
-	Retries      int
-	Reclaims     int
-	Epoch        uint64
-	Session      string // the last holder; the present one of an active execution
-	CancelledBy  string
-	CancelSource string
-	Failure      flowfabric.Failure // see Snapshot; with its message if asked for
-	Tags         map[string]string  // if asked for
+	flowfabric.ExecutionSummary            // Session is the last holder, the present one of an active execution
+	Code                        codes.Code // which State has in words
+	Since                       time.Time  // suspended or held since
+	PurgeAt                     time.Time  // in IndexEnded and IndexUnsuccessful only
 }
 
 // Position is where the entry stands.
@@ -210,7 +192,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	x.DelayUntil, x.DeadlineAt = f.Instant("delay_until"), f.Instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.Number("retries")), int(f.Number("reclaims")), uint64(f.Number("epoch"))
 	x.Since = f.Instant("since")
-	x.Session, x.Failure.Category = f.M["session"], flowfabric.Category(f.M["failure_category"])
+	x.Session, x.Worker = f.M["session"], ids.Worker(f.M["session"])
+	x.Failure.Category = flowfabric.Category(f.M["failure_category"])
 	x.CancelledBy, x.CancelSource = f.M["cancelled_by"], f.M["cancel_source"]
 	if code == codes.Completed || x.Failure.Category == "" {
 		x.Failure = flowfabric.Failure{}

@@ -88,15 +88,17 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	of holding) (Snapshot, error) {
 	f := wire.Fields{M: core, R: r}
 	s := Snapshot{Snapshot: flowfabric.Snapshot{
-		ID: id, Priority: int(f.Number("priority")), Creator: core["creator"], Attempts: uint32(f.Number("attempts")),
-		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.Number("epoch")),
-		Session: core["session"], Worker: ids.Worker(core["session"]), Retries: int(f.Number("retries")),
-		Reclaims: int(f.Number("reclaims")), Replays: int(f.Number("replays")), InputBytes: int(f.Number("input_size")),
-		CreatedAt: f.Instant("created_at"), StartedAt: f.Instant("first_claimed_at"),
-		ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),
-		DeadlineAt:  f.Instant("deadline"),
-		Failure:     flowfabric.Failure{Category: flowfabric.Category(core["failure_category"])},
-		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
+		ID: id, Creator: core["creator"], Replays: int(f.Number("replays")), InputBytes: int(f.Number("input_size")),
+		CancelReason: attempts["cancel"],
+		ExecutionSummary: flowfabric.ExecutionSummary{Priority: int(f.Number("priority")),
+			Attempts: uint32(f.Number("attempts")), AttemptType: flowfabric.AttemptType(core["attempt_type"]),
+			Epoch: uint64(f.Number("epoch")), Session: core["session"], Worker: ids.Worker(core["session"]),
+			Retries: int(f.Number("retries")), Reclaims: int(f.Number("reclaims")),
+			CreatedAt: f.Instant("created_at"), StartedAt: f.Instant("first_claimed_at"),
+			ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),
+			DeadlineAt:  f.Instant("deadline"),
+			Failure:     flowfabric.Failure{Category: flowfabric.Category(core["failure_category"])},
+			CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"]},
 	}}
 	code := codes.Code(core["state"])
 	if code == codes.Active {

@@ -128,8 +128,8 @@ func shutting(why string, left time.Duration) func(*engine.Facts) {
 // member makes it one of a flow that is open, which depends on three others.
 func member(f *engine.Facts) {
 	f.Node, f.Group = "join", &engine.GroupRecord{Policy: codes.AllOf, Total: 3, Pending: true}
-	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(mint.Join(3,
-		uuid.MustParse("019cb000-0000-7000-8000-000000000002"))), State: flowfabric.FlowOpen}
+	f.Flow = &engine.FlowRecord{FlowSummary: flowfabric.FlowSummary{State: flowfabric.FlowOpen,
+		ID: flowfabric.FlowID(mint.Join(3, uuid.MustParse("019cb000-0000-7000-8000-000000000002")))}}
 }
 
 // others are nodes and their codes.

@@ -25,11 +25,12 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // drawing is a flow with a node in most states, whose names are these.
 func drawing(name, kind, input string) Graph {
 	id := flowfabric.FlowID(mint.Join(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001")))
-	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing),
-		Namespace: "default", Kind: kind,
-		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,
+	s := Graph{FlowRecord: engine.FlowRecord{FlowSummary: flowfabric.FlowSummary{ID: id,
+		State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing), Namespace: "default", Kind: kind,
+		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7,
 		Count: map[flowfabric.PublicState]int{flowfabric.Completed: 1, flowfabric.Failed: 1, flowfabric.Cancelled: 1,
-			flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
+			flowfabric.Active: 1, flowfabric.WaitingChildren: 2}},
+		Edges: 6, Purged: 1,
 		Policy: flowfabric.CancelPending, Cancelled: noon, CancelBy: "anna", Reason: "too late", Backlog: 2,
 		Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 2}, Tags: map[string]string{"team.name": name}}}
 	add := func(node string, code codes.Code, m engine.MemberRecord) flowfabric.ExecutionID {

@@ -242,8 +242,8 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		for session, x := range s.sessions {
 			if c, ok := x.held[id]; ok {
 				out = engine.Snapshot{Code: codes.Active, Snapshot: flowfabric.Snapshot{ID: id,
-					State: codes.Shown(codes.Active), Session: session, Epoch: c.Fence.Epoch,
-					Attempts: c.Fence.Attempt}}
+					ExecutionSummary: flowfabric.ExecutionSummary{State: codes.Shown(codes.Active), Session: session,
+						Epoch: c.Fence.Epoch, Attempts: c.Fence.Attempt}}}
 				return nil
 			}
 		}

@@ -241,29 +241,38 @@ export interface Listed {
   /** gates that must admit it before it runs, and limits of keys, in words */
   gates?: string[]
   priority: number
+  /** attempts started so far, and so the number of the last one */
   attempts: number
   /** initial, retry, reclaim or replay */
   attempt_type?: AttemptType
-  retries: number
-  reclaims: number
   epoch?: number
   session?: string
   /** the instance that has it, or had it last */
   worker?: string
+  /** retries used so far; a replay starts over at 0 */
+  retries: number
+  /** reclaims used so far; a replay starts over at 0 */
+  reclaims: number
   created_at?: Timestamp
   started_at?: Timestamp
   claimed_at?: Timestamp
   ended_at?: Timestamp
   delay_until?: Timestamp
   deadline_at?: Timestamp
+  /** failure of the last failed attempt; absent after completion */
+  failure?: Failure
+  /** the person or token that asked for it, if one was named */
+  cancelled_by?: string
+  /**
+   * operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it) or
+   * system_timeout_policy (its wait lasted too long)
+   */
+  cancel_source?: string
+  tags?: Record<string, string>
   /** when it was suspended or held; of those only */
   since?: Timestamp
   /** time of the purge; ended executions only */
   purge_at?: Timestamp
-  failure?: Failure
-  cancelled_by?: string
-  cancel_source?: string
-  tags?: Record<string, string>
 }
 
 /** What listExecutions answers. */
@@ -369,34 +378,22 @@ export interface Snapshot {
   /** gates that must admit it before it runs, and limits of keys, in words */
   gates?: string[]
   priority: number
-  creator?: string
-  max_retries: number
   /** attempts started so far, and so the number of the last one */
   attempts: number
-  /** the attempt that it is in: attempts, and one more while it waits for a replay */
-  attempt: number
   /** initial, retry, reclaim or replay */
   attempt_type?: AttemptType
   epoch?: number
   session?: string
   /** the instance that has it, or had it last */
   worker?: string
-  lease_expires_at?: Timestamp
   /** retries used so far; a replay starts over at 0 */
   retries: number
   /** reclaims used so far; a replay starts over at 0 */
   reclaims: number
-  replays: number
-  /** how often it went on with another input */
-  continues: number
-  /** the execution that it was made of, by a fork */
-  fork_of?: ForkOf
   created_at?: Timestamp
   started_at?: Timestamp
   claimed_at?: Timestamp
   ended_at?: Timestamp
-  /** time of the last creation, claim, suspension, or end of an attempt or of the execution */
-  changed_at?: Timestamp
   delay_until?: Timestamp
   deadline_at?: Timestamp
   /** failure of the last failed attempt; absent after completion */
@@ -408,11 +405,23 @@ export interface Snapshot {
    * system_timeout_policy (its wait lasted too long)
    */
   cancel_source?: string
+  tags?: Record<string, string>
+  creator?: string
+  max_retries: number
+  /** the attempt that it is in: attempts, and one more while it waits for a replay */
+  attempt: number
+  lease_expires_at?: Timestamp
+  replays: number
+  /** how often it went on with another input */
+  continues: number
+  /** the execution that it was made of, by a fork */
+  fork_of?: ForkOf
+  /** time of the last creation, claim, suspension, or end of an attempt or of the execution */
+  changed_at?: Timestamp
   cancel_reason?: string
   input_bytes: number
   /** recorded steps */
   steps: number
-  tags?: Record<string, string>
   /** progress of the current or last attempt */
   progress?: Progress
   /** flow that it is a node or a child of */
@@ -1320,14 +1329,17 @@ export interface FlowMade {
 
 export interface FlowSummary {
   id: string
-  created_at?: Timestamp
-  state?: FlowState
-  /** how it may grow */
+  /** staging, open, completed, failed or cancelled */
+  state: FlowState
+  /** how it may grow: seal (not at all), grow (by its members) or open (until it is sealed) */
   seal?: string
   namespace: string
   kind: string
+  created_at?: Timestamp
   released_at?: Timestamp
+  /** when its last member ended; none while one has not */
   ended_at?: Timestamp
+  /** ever */
   members: number
   /** members that ended without success and fail the flow: those that no other needs */
   failing: number
@@ -1437,24 +1449,24 @@ export interface FlowSnapshot {
   seal?: string
   namespace: string
   kind: string
-  creator?: string
-  /** revision of its members */
-  revision?: number
   created_at?: Timestamp
-  /** when members were added last */
-  changed_at?: Timestamp
   released_at?: Timestamp
   /** when its last member ended; none while one has not */
   ended_at?: Timestamp
   /** ever */
   members: number
+  /** members that ended without success and fail the flow: those that no other needs */
+  failing: number
+  /** members by state */
+  count?: Record<string, number>
+  creator?: string
+  /** revision of its members */
+  revision?: number
+  /** when members were added last */
+  changed_at?: Timestamp
   edges: number
   /** members that are no longer retained */
   purged?: number
-  /** members by state */
-  count?: Record<string, number>
-  /** members that ended without success and fail the flow: those that no other needs */
-  failing: number
   /** pieces of unfinished work */
   backlog?: number
   /** cancellation policy: cancel_all, cancel_pending or flow_only */

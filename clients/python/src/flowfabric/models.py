@@ -262,28 +262,36 @@ class Listed(TypedDict):
     """gates that must admit it before it runs, and limits of keys, in words"""
     priority: int
     attempts: int
+    """attempts started so far, and so the number of the last one"""
     attempt_type: NotRequired[AttemptType]
     """initial, retry, reclaim or replay"""
-    retries: int
-    reclaims: int
     epoch: NotRequired[int]
     session: NotRequired[str]
     worker: NotRequired[str]
     """the instance that has it, or had it last"""
+    retries: int
+    """retries used so far; a replay starts over at 0"""
+    reclaims: int
+    """reclaims used so far; a replay starts over at 0"""
     created_at: NotRequired[Timestamp]
     started_at: NotRequired[Timestamp]
     claimed_at: NotRequired[Timestamp]
     ended_at: NotRequired[Timestamp]
     delay_until: NotRequired[Timestamp]
     deadline_at: NotRequired[Timestamp]
+    failure: NotRequired[Failure]
+    """failure of the last failed attempt; absent after completion"""
+    cancelled_by: NotRequired[str]
+    """the person or token that asked for it, if one was named"""
+    cancel_source: NotRequired[str]
+    """operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it)
+    or system_timeout_policy (its wait lasted too long)
+    """
+    tags: NotRequired[dict[str, str]]
     since: NotRequired[Timestamp]
     """when it was suspended or held; of those only"""
     purge_at: NotRequired[Timestamp]
     """time of the purge; ended executions only"""
-    failure: NotRequired[Failure]
-    cancelled_by: NotRequired[str]
-    cancel_source: NotRequired[str]
-    tags: NotRequired[dict[str, str]]
 
 
 class ExecutionPage(TypedDict):
@@ -393,34 +401,22 @@ class Snapshot(TypedDict):
     gates: NotRequired[list[str]]
     """gates that must admit it before it runs, and limits of keys, in words"""
     priority: int
-    creator: NotRequired[str]
-    max_retries: int
     attempts: int
     """attempts started so far, and so the number of the last one"""
-    attempt: int
-    """the attempt that it is in: attempts, and one more while it waits for a replay"""
     attempt_type: NotRequired[AttemptType]
     """initial, retry, reclaim or replay"""
     epoch: NotRequired[int]
     session: NotRequired[str]
     worker: NotRequired[str]
     """the instance that has it, or had it last"""
-    lease_expires_at: NotRequired[Timestamp]
     retries: int
     """retries used so far; a replay starts over at 0"""
     reclaims: int
     """reclaims used so far; a replay starts over at 0"""
-    replays: int
-    continues: int
-    """how often it went on with another input"""
-    fork_of: NotRequired[ForkOf]
-    """the execution that it was made of, by a fork"""
     created_at: NotRequired[Timestamp]
     started_at: NotRequired[Timestamp]
     claimed_at: NotRequired[Timestamp]
     ended_at: NotRequired[Timestamp]
-    changed_at: NotRequired[Timestamp]
-    """time of the last creation, claim, suspension, or end of an attempt or of the execution"""
     delay_until: NotRequired[Timestamp]
     deadline_at: NotRequired[Timestamp]
     failure: NotRequired[Failure]
@@ -431,11 +427,23 @@ class Snapshot(TypedDict):
     """operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it)
     or system_timeout_policy (its wait lasted too long)
     """
+    tags: NotRequired[dict[str, str]]
+    creator: NotRequired[str]
+    max_retries: int
+    attempt: int
+    """the attempt that it is in: attempts, and one more while it waits for a replay"""
+    lease_expires_at: NotRequired[Timestamp]
+    replays: int
+    continues: int
+    """how often it went on with another input"""
+    fork_of: NotRequired[ForkOf]
+    """the execution that it was made of, by a fork"""
+    changed_at: NotRequired[Timestamp]
+    """time of the last creation, claim, suspension, or end of an attempt or of the execution"""
     cancel_reason: NotRequired[str]
     input_bytes: int
     steps: int
     """recorded steps"""
-    tags: NotRequired[dict[str, str]]
     progress: NotRequired[Progress]
     """progress of the current or last attempt"""
     flow: NotRequired[str]
@@ -1387,15 +1395,18 @@ class FlowMade(TypedDict):
 
 class FlowSummary(TypedDict):
     id: str
-    created_at: NotRequired[Timestamp]
-    state: NotRequired[FlowState]
+    state: FlowState
+    """staging, open, completed, failed or cancelled"""
     seal: NotRequired[str]
-    """how it may grow"""
+    """how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"""
     namespace: str
     kind: str
+    created_at: NotRequired[Timestamp]
     released_at: NotRequired[Timestamp]
     ended_at: NotRequired[Timestamp]
+    """when its last member ended; none while one has not"""
     members: int
+    """ever"""
     failing: int
     """members that ended without success and fail the flow: those that no other needs"""
     count: NotRequired[dict[str, int]]
@@ -1508,24 +1519,24 @@ class FlowSnapshot(TypedDict):
     """how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"""
     namespace: str
     kind: str
-    creator: NotRequired[str]
-    revision: NotRequired[int]
-    """revision of its members"""
     created_at: NotRequired[Timestamp]
-    changed_at: NotRequired[Timestamp]
-    """when members were added last"""
     released_at: NotRequired[Timestamp]
     ended_at: NotRequired[Timestamp]
     """when its last member ended; none while one has not"""
     members: int
     """ever"""
+    failing: int
+    """members that ended without success and fail the flow: those that no other needs"""
+    count: NotRequired[dict[str, int]]
+    """members by state"""
+    creator: NotRequired[str]
+    revision: NotRequired[int]
+    """revision of its members"""
+    changed_at: NotRequired[Timestamp]
+    """when members were added last"""
     edges: int
     purged: NotRequired[int]
     """members that are no longer retained"""
-    count: NotRequired[dict[str, int]]
-    """members by state"""
-    failing: int
-    """members that ended without success and fail the flow: those that no other needs"""
     backlog: NotRequired[int]
     """pieces of unfinished work"""
     policy: NotRequired[CancellationPolicy]
