@@ -70,22 +70,9 @@ type Lane struct {
 	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them;
 	// making it again settles it. State, Retention and Ageing are then those of the partition whose state changed
 	// last, as is Weight.
-	Mixed      bool            `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them: make it again"`
-	Routes     int             `json:"routes" jsonschema:"queues, over all partitions"`
-	Waiting    int             `json:"waiting" jsonschema:"executions"`
-	Partitions []LanePartition `json:"-"` // every partition that answered, in order
-}
-
-// LanePartition is a lane in one partition.
-type LanePartition struct {
-	Partition       uint16
-	State           flowfabric.LaneState
-	Retention       flowfabric.Retentions
-	Since           time.Time
-	By              string
-	Routes, Waiting int
-	Ageing          time.Duration
-	Weight          int
+	Mixed   bool `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them: make it again"`
+	Routes  int  `json:"routes" jsonschema:"queues, over all partitions"`
+	Waiting int  `json:"waiting" jsonschema:"executions"`
 }
 
 // Lanes lists the lanes of a namespace ("" is the client's, or [AllNamespaces]) by namespace and name: lanes that
@@ -99,7 +86,7 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 		return nil, fmt.Errorf("list lanes: %w", err)
 	}
 	all := a.store.Lanes(ctx)
-	found, failed := map[string]*Lane{}, partitionErrors{}
+	found, failed := map[string][]partLane{}, partitionErrors{}
 	var answered []uint16
 	for _, p := range all {
 		if p.Err != nil {
@@ -112,18 +99,12 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 				continue
 			}
 			key := l.Namespace + "\x1f" + l.Lane
-			if found[key] == nil {
-				found[key] = &Lane{Namespace: l.Namespace, Name: l.Lane}
-			}
-			found[key].Partitions = append(found[key].Partitions,
-				LanePartition{p.Partition, flowfabric.LaneState(l.State), l.Retention, l.Since, l.By,
-					l.Routes, l.Waiting, l.Ageing, l.Weight})
+			found[key] = append(found[key], partLane{p.Partition, l})
 		}
 	}
 	out := make([]Lane, 0, len(found))
-	for _, l := range found {
-		l.merge(answered)
-		out = append(out, *l)
+	for _, told := range found {
+		out = append(out, merged(told, answered))
 	}
 	slices.SortFunc(out, func(a, b Lane) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -131,30 +112,34 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 	return out, failed.sum("list lanes", len(all))
 }
 
-// merge sums up the partitions. One that answered and did not name the lane takes it as it is by default.
-func (l *Lane) merge(answered []uint16) {
-	told := l.Partitions
-	l.Partitions = make([]LanePartition, 0, len(answered))
-	for _, p := range answered {
-		x := LanePartition{Partition: p, State: flowfabric.LaneActive}
-		if len(told) > 0 && told[0].Partition == p {
-			x, told = told[0], told[1:]
+// partLane is a lane in one partition.
+type partLane struct {
+	partition uint16
+	engine.Lane
+}
+
+// merged puts a lane together. A partition that answered and knows nothing of it has it as lanes begin.
+func merged(told []partLane, answered []uint16) Lane {
+	l := Lane{Namespace: told[0].Namespace, Name: told[0].Lane.Lane}
+	var head engine.Lane
+	for i, p := range answered {
+		x := engine.Lane{ListLanesLane: wire.ListLanesLane{State: string(flowfabric.LaneActive)}}
+		if len(told) > 0 && told[0].partition == p {
+			x, told = told[0].Lane, told[1:]
 		}
-		l.Partitions = append(l.Partitions, x)
 		l.Routes += x.Routes
 		l.Waiting += x.Waiting
-		first := len(l.Partitions) == 1
-		l.Mixed = l.Mixed || !first && x.differs(l.Partitions[0])
-		if first || x.Since.After(l.Since) {
-			l.State, l.Retention, l.Since, l.By = x.State, x.Retention, x.Since, x.By
+		if i == 0 {
+			head = x
+		}
+		l.Mixed = l.Mixed || x.State != head.State || x.Retention != head.Retention || x.Ageing != head.Ageing ||
+			x.Weight != head.Weight
+		if i == 0 || x.Since.After(l.Since) {
+			l.State, l.Retention, l.Since, l.By = flowfabric.LaneState(x.State), x.Retention, x.Since, x.By
 			l.Ageing, l.Weight = flowfabric.Millis(x.Ageing), x.Weight
 		}
 	}
-}
-
-// differs tells whether operators said something else of a lane in another partition.
-func (p LanePartition) differs(x LanePartition) bool {
-	return p.State != x.State || p.Retention != x.Retention || p.Ageing != x.Ageing || p.Weight != x.Weight
+	return l
 }
 
 // LaneChange holds the settings that [Admin.SetLane] changes. A zero field changes nothing.

@@ -30,18 +30,8 @@ type Queue struct {
 	Priority     int                  `json:"highest_priority" jsonschema:"highest priority of the next claims, over all partitions"`
 	Stored       int                  `json:"stored" jsonschema:"executions in any state, until they are purged"`
 	Drift        string               `json:"drift,omitempty" jsonschema:"damage of the rows"`
-	Partitions   []QueuePartition     `json:"-"`
-}
 
-// QueuePartition is a queue in one partition.
-type QueuePartition struct {
-	Partition uint16
-	Route     uint64               // its number in the partition's route table
-	State     flowfabric.LaneState // of the lane; only active and draining lanes hand out
-	Depth     int
-	Oldest    time.Time
-	Priority  int // of what is claimed next
-	Retained  int
+	states map[flowfabric.LaneState]int // how many partitions are in each
 }
 
 // Queues tells what waits in a namespace ("" is the client's, or [AllNamespaces]), by namespace, lane, kind and
@@ -60,7 +50,7 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 		return err
 	})
 	found := map[string]*Queue{}
-	for p, queues := range byPartition {
+	for _, queues := range byPartition {
 		for _, q := range queues {
 			r := q.Route
 			if !within(namespace, r.Namespace) && q.Drift == "" {
@@ -70,14 +60,13 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 				"\x1f")
 			if found[key] == nil {
 				found[key] = &Queue{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities,
-					Drift: q.Drift}
+					Drift: q.Drift, states: map[flowfabric.LaneState]int{}}
 			}
-			found[key].add(uint16(p), q)
+			found[key].add(q)
 		}
 	}
 	out := make([]Queue, 0, len(found))
 	for _, q := range found {
-		q.settle()
 		out = append(out, *q)
 	}
 	slices.SortFunc(out, func(a, b Queue) int {
@@ -88,27 +77,19 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 	return out, failed.sum("list queues", len(byPartition))
 }
 
-func (q *Queue) add(p uint16, x engine.Queue) {
+func (q *Queue) add(x engine.Queue) {
 	q.Waiting += x.Depth
 	q.Stored += x.Retained
 	q.Priority = max(q.Priority, x.Priority)
 	if !x.Oldest.IsZero() && (q.OldestAt.IsZero() || x.Oldest.Before(q.OldestAt)) {
 		q.OldestAt = x.Oldest
 	}
-	q.Partitions = append(q.Partitions, QueuePartition{p, x.Route.ID, flowfabric.LaneState(x.State), x.Depth,
-		x.Oldest, x.Priority, x.Retained})
-}
-
-// settle finds the state that most partitions are in.
-func (q *Queue) settle() {
-	votes := map[flowfabric.LaneState]int{}
-	for _, x := range q.Partitions {
-		votes[x.State]++
-		if n, most := votes[x.State], votes[q.State]; q.State == "" || n > most {
-			q.State = x.State
-		}
+	// the first state that most partitions are in
+	state := flowfabric.LaneState(x.State)
+	if q.states[state]++; q.State == "" || q.states[state] > q.states[q.State] {
+		q.State = state
 	}
-	q.Mixed = len(votes) > 1
+	q.Mixed = len(q.states) > 1
 }
 
 // one is the namespace that the server is asked for, "" for all.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -105,19 +104,17 @@ func (w *Env) held(ctx context.Context, o *outlook) (busy bool, err error) {
 
 // claimable reports whether something waits in a partition that the environment's workers take.
 func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
-	queues, err := w.admin.Queues(ctx, admin.AllNamespaces)
+	queues, err := w.client.Link().Engine.Queues(ctx, partition, "", 0)
 	if err != nil {
 		return false, err
 	}
 	for _, q := range queues {
-		for _, x := range q.Partitions {
-			if x.Partition != partition || x.Depth == 0 || !w.serves(q) {
-				continue
-			}
-			if open, err := w.handedOut(ctx, keys.Of(partition), q.Namespace, strconv.FormatUint(x.Route, 10)); open ||
-				err != nil {
-				return open, err
-			}
+		if q.Depth == 0 || q.Drift != "" || !w.serves(q.Route) {
+			continue
+		}
+		if open, err := w.handedOut(ctx, keys.Of(partition), q.Route.Namespace,
+			strconv.FormatUint(q.Route.ID, 10)); open || err != nil {
+			return open, err
 		}
 	}
 	return false, nil
@@ -151,7 +148,7 @@ func (w *Env) gated(ctx context.Context, p keys.Partition, route string) (bool, 
 }
 
 // serves reports whether the environment's workers take work of a queue.
-func (w *Env) serves(r admin.Queue) bool {
+func (w *Env) serves(r flowfabric.Route) bool {
 	cfg := w.cfg
 	if len(cfg.Lanes) == 0 {
 		cfg.Lanes = []string{limits.DefaultLane}
