@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	instants "github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -136,7 +137,7 @@ func TestJitterDelaysTheStart(t *testing.T) {
 	due, starts := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC), map[time.Time]bool{}
 	for i := range 20 {
 		info := k.get(fmt.Sprint("s", i))
-		want := info.Definition.Start(info.Name, due)
+		want := instants.Start(info.Definition, info.Name, due)
 		s, err := k.c.Execution(info.LastID).Get(k.ctx)
 		k.no(err)
 		if start := want.Sub(due); start < 0 || start > 20*time.Minute ||
@@ -196,7 +197,7 @@ func TestScheduleSubmitsALargeFlowWithJitter(t *testing.T) {
 	info := k.get("large")
 	record, err := k.e.DescribeFlow(k.ctx, info.LastFlow)
 	k.no(err)
-	start := info.Definition.Start("large", info.LastDue)
+	start := instants.Start(info.Definition, "large", info.LastDue)
 	member, err := k.c.Execution(info.LastFlow.Member("n249")).Get(k.ctx)
 	k.no(err)
 	if record.Members != 250 || record.State != flowfabric.FlowOpen || !start.After(k.now) ||

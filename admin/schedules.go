@@ -167,7 +167,7 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 		return nil
 	}
 	if s.Paused {
-		return s.Definition.Upcoming(s.Now, n)
+		return calendar.Upcoming(s.Definition, s.Now, n)
 	}
 	var out []time.Time
 	next := s.Next
@@ -184,7 +184,7 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	if next.After(s.Now) && len(out) < n {
 		out = append(out, next) // the first run may be none of the spec
 	}
-	return append(out, s.Definition.Upcoming(next, n-len(out))...)
+	return append(out, calendar.Upcoming(s.Definition, next, n-len(out))...)
 }
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is

@@ -114,8 +114,8 @@ func MaxRuns(n uint64) SchedulingOption {
 
 // Jitter lets the work of each instant start up to d later, so that schedules with the same times do not start
 // together: 0..24 h, in whole milliseconds, and at most halfway to the next instant. It is submitted at the instant,
-// with a delay. How long the delay is follows from the name of the schedule and the instant, see
-// schedule.Definition.Start. A deadline counts from the start. Default 0.
+// with a delay. How long the delay is follows from the name of the schedule and the instant alone. A deadline counts
+// from the start. Default 0.
 func Jitter(d time.Duration) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Jitter = flowfabric.Millis(d) })
 }
@@ -365,7 +365,7 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 
 // change tells when a schedule is due after it got definition d, and what it misses by that.
 func change(d schedule.Definition, first bool, page engine.SchedulePage) engine.SchedulePut {
-	q := engine.SchedulePut{Next: d.Next(page.Now), Limit: d.Runs,
+	q := engine.SchedulePut{Next: calendar.Next(d, page.Now), Limit: d.Runs,
 		Begin: first && (d.Until.IsZero() || page.Now.Before(d.Until))}
 	if len(page.Schedules) == 0 || page.Schedules[0].Next.IsZero() {
 		return q

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -71,7 +72,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 			continue
 		}
 		last, err := c.Execution(s.LastID).Get(w.ctx)
-		if start := s.Definition.Start(name, s.LastDue); err != nil || last.StartedAt.Before(start) {
+		if start := calendar.Start(s.Definition, name, s.LastDue); err != nil || last.StartedAt.Before(start) {
 			t.Errorf("it started at %s, before %s, %v", last.StartedAt, start, err)
 		}
 	}

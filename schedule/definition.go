@@ -1,12 +1,9 @@
 package schedule
 
 import (
-	"encoding/binary"
-	"strconv"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -57,48 +54,13 @@ type Definition struct {
 	Until time.Time `json:"until,omitzero" for:"schedule" jsonschema:"no run after this time; default without end"`
 	// it is over once so many instants were submitted since its creation; 0: without end
 	Runs uint64 `json:"max_runs,omitempty" for:"schedule" jsonschema:"it ends after so many runs since its creation; 0: without end"`
-	// what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
+	// what an instant submits starts up to so much later, and at most halfway to the next instant, so that none
+	// overtakes another. The delay follows from name and instant alone. At most 24 h, in whole milliseconds
 	Jitter flowfabric.Millis `json:"jitter_ms,omitzero" for:"schedule" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
 	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
 	// nobody
 	Owner string `json:"owner,omitempty" jsonschema:"owner that declares it"`
 	Item
-}
-
-// Next is the first instant after t; the zero time when there is none, or none before Until has passed.
-func (d Definition) Next(t time.Time) time.Time {
-	next := d.Spec.Next(t)
-	if !d.Until.IsZero() && next.After(d.Until) {
-		return time.Time{}
-	}
-	return next
-}
-
-// Upcoming are the first n instants after t, fewer when there are no more. n is at most 1000. It does not know how
-// many Runs are left.
-func (d Definition) Upcoming(t time.Time, n int) []time.Time {
-	all := d.Spec.Upcoming(t, n)
-	for i, at := range all {
-		if !d.Until.IsZero() && at.After(d.Until) {
-			return all[:i]
-		}
-	}
-	return all
-}
-
-// Start is when the work of an instant of the schedule called name begins: up to Jitter after the instant, and at
-// most halfway to the next one. So no instant overtakes another. It follows from name and instant alone, so every
-// process gets the same.
-func (d Definition) Start(name string, instant time.Time) time.Time {
-	most := time.Duration(d.Jitter)
-	if next := d.Spec.Next(instant); !next.IsZero() {
-		most = min(most, next.Sub(instant)/2)
-	}
-	if most < time.Millisecond {
-		return instant
-	}
-	id := ids.Derive("flowfabric schedule jitter v1", name, strconv.FormatInt(instant.UnixMilli(), 10))
-	return instant.Add(time.Duration(binary.BigEndian.Uint64(id[8:])%uint64(most.Milliseconds()+1)) * time.Millisecond)
 }
 
 // Missed is a run of instants that are not submitted, and why. The zero value is none. The reasons are:

@@ -74,7 +74,7 @@ func (s *Source) Instants(from, to time.Time) (all []time.Time, err error) {
 	if s.definition.Nodes > 0 {
 		most = min(most, MostNodes/s.definition.Nodes)
 	}
-	next := s.definition.Next
+	next := func(t time.Time) time.Time { return calendar.Next(s.definition, t) }
 	for at := next(from.Add(-time.Millisecond)); !at.IsZero() && !at.After(to); at = next(at) {
 		if at.Before(from) {
 			continue

@@ -34,21 +34,21 @@ func Plan(d schedule.Definition, next, resumed, now time.Time) (Step, bool) {
 	}
 	switch d.CatchUp {
 	case schedule.CatchUpAll:
-		return Step{Fire: next, Then: d.Next(next)}, true
+		return Step{Fire: next, Then: Next(d, next)}, true
 	case schedule.CatchUpSkip:
 		fresh := now.Add(-grace)
 		step := skip(d, next, now, Late, func(at time.Time) bool { return at.Before(fresh) })
 		if step.Missed.Count < slice && !step.Then.IsZero() && !step.Then.After(now) {
-			step.Fire, step.Then = step.Then, d.Next(step.Then)
+			step.Fire, step.Then = step.Then, Next(d, step.Then)
 		}
 		return step, true
 	}
 	step := skip(d, next, now, Late, func(at time.Time) bool {
-		later := d.Next(at)
+		later := Next(d, at)
 		return !later.IsZero() && !later.After(now)
 	})
 	if step.Missed.Count < slice {
-		step.Fire, step.Then = step.Then, d.Next(step.Then)
+		step.Fire, step.Then = step.Then, Next(d, step.Then)
 	}
 	return step, true
 }
@@ -62,7 +62,7 @@ func skip(d schedule.Definition, next, now time.Time, reason string, missed func
 		}
 		step.Missed.To = step.Then
 		step.Missed.Count++
-		step.Then = d.Next(step.Then)
+		step.Then = Next(d, step.Then)
 	}
 	return step
 }

@@ -240,7 +240,7 @@ func waitOf(s engine.Schedule, d recurrence.Definition, instant, now time.Time) 
 	if instant.Equal(s.CreatedAt) {
 		return flowplan.Wait{}
 	}
-	begin := d.Start(s.Name, instant)
+	begin := calendar.Start(d, s.Name, instant)
 	return flowplan.Wait{Until: begin, For: begin.Sub(now)}
 }
 

@@ -28,8 +28,8 @@ func (p *producer) plant() {
 			p.wrong("encode a schedule: %v", err)
 			return
 		}
-		q := engine.SchedulePut{Name: name, Definition: text, Input: []byte("1"), Next: d.Next(p.now), Limit: d.Runs,
-			Begin: p.chance(50)}
+		q := engine.SchedulePut{Name: name, Definition: text, Input: []byte("1"),
+			Next: calendar.Next(d, p.now), Limit: d.Runs, Begin: p.chance(50)}
 		_ = p.try(func() error { return p.putSchedule(p.name, q) })
 	case n < 9:
 		paused := p.chance(50)

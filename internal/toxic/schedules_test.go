@@ -284,7 +284,7 @@ func (a *agenda) account() {
 		page := a.page(name)
 		s, d, instants, fired := page.Schedules[0], a.specs[name], uint64(0), uint64(0)
 		for at := a.first[name]; at.Before(s.Next) ||
-			s.Next.IsZero() && !at.IsZero() && (d.Runs == 0 || fired < d.Runs); at = d.Next(at) {
+			s.Next.IsZero() && !at.IsZero() && (d.Runs == 0 || fired < d.Runs); at = calendar.Next(d, at) {
 			instants++
 			switch {
 			case a.ran(executions, s, at, d.Item.Nodes):

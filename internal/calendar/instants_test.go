@@ -1,4 +1,4 @@
-package schedule_test
+package calendar_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -45,12 +46,12 @@ func TestInstantsUntilAnEnd(t *testing.T) {
 		for _, at := range c.want {
 			want = append(want, utc(at))
 		}
-		if got := d.Upcoming(utc(c.from), 10); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := calendar.Upcoming(d, utc(c.from), 10); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", c.what, got, want)
 		}
 		next := utc(c.from)
 		for _, at := range append(want, time.Time{}) {
-			if next = d.Next(next); !next.Equal(at) {
+			if next = calendar.Next(d, next); !next.Equal(at) {
 				t.Errorf("%s: next %s, want %s", c.what, next, at)
 			}
 		}
@@ -69,14 +70,15 @@ func TestStartOfInstants(t *testing.T) {
 		name := rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name")
 		at := time.UnixMilli(rapid.Int64Range(1774000000000, 1795000000000).Draw(t, "at"))
 		var last time.Time
-		for _, instant := range d.Upcoming(at, 20) {
-			start, half := d.Start(name, instant), d.Spec.Next(instant).Sub(instant)/2
+		for _, instant := range calendar.Upcoming(d, at, 20) {
+			start, half := calendar.Start(d, name, instant), d.Spec.Next(instant).Sub(instant)/2
 			if wait := start.Sub(instant); wait < 0 || wait > time.Duration(d.Jitter) || wait > half ||
 				wait%time.Millisecond != 0 {
 				t.Fatalf("%s starts %s later, jitter %s, half of the way %s", instant, wait, d.Jitter, half)
 			}
-			if !start.Equal(d.Start(name, instant.Local())) || start.Before(last) {
-				t.Fatalf("%s starts at %s and at %s; before %s", instant, start, d.Start(name, instant.Local()), last)
+			if !start.Equal(calendar.Start(d, name, instant.Local())) || start.Before(last) {
+				t.Fatalf("%s starts at %s and at %s; before %s", instant, start,
+					calendar.Start(d, name, instant.Local()), last)
 			}
 			last = start
 		}
@@ -86,7 +88,7 @@ func TestStartOfInstants(t *testing.T) {
 		map[time.Duration]bool{}, time.UnixMilli(0)
 	var sum time.Duration
 	for i := range 1000 {
-		wait := d.Start(fmt.Sprint(i%10),
+		wait := calendar.Start(d, fmt.Sprint(i%10),
 			instant.Add(time.Duration(i/10)*time.Hour)).Sub(instant.Add(time.Duration(i/10) * time.Hour))
 		starts[wait], sum = true, sum+wait
 	}
@@ -100,11 +102,11 @@ func TestStartStaysAsItIs(t *testing.T) {
 	const pinned = 5083 * time.Millisecond
 	d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: flowfabric.Millis(10 * time.Minute)}
 	instant := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
-	if wait := d.Start("nightly", instant).Sub(instant); wait != pinned {
+	if wait := calendar.Start(d, "nightly", instant).Sub(instant); wait != pinned {
 		t.Errorf("it starts %s later", wait)
 	}
 	d.Until = instant // the last one has as long as the others
-	if wait := d.Start("nightly", instant).Sub(instant); wait != pinned {
+	if wait := calendar.Start(d, "nightly", instant).Sub(instant); wait != pinned {
 		t.Errorf("the last one starts %s later", wait)
 	}
 }
