@@ -29,7 +29,7 @@ func byID(a *Admin) map[string]func(context.Context, flowfabric.ExecutionID) err
 		"replay": func(ctx context.Context, id flowfabric.ExecutionID) error {
 			return a.Replay(ctx, id, Replay{})
 		},
-		"revoke": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Revoke(ctx, id) },
+		"revoke": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Revoke(ctx, id, "") },
 		"purge":  func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Purge(ctx, id, 0) },
 		"hold":   func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Hold(ctx, id) },
 		"unhold": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unhold(ctx, id) },

@@ -144,17 +144,15 @@ func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.
 // Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context
 // ends with flowfabric.ErrLeaseLost, and the work is queued again as after a crash, which uses up no retry. It does not
 // end the execution (client.Execution.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose
-// worker is dead, is no error. The work may be claimed again within a millisecond, also by the same worker; a second
-// Revoke then takes that claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
+// worker is dead, is no error.
+//
+// With a session (Snapshot.Session as Get showed it) it takes the work from that holder only; if another one has it,
+// the answer is code stale_lease. With "" it takes the work from any holder. The work may be claimed again within a
+// millisecond, also by the same worker; a second Revoke without a session then takes that claim (repeats of one call
+// never do).
 //
 // Errors: ErrTerminal, with the state, for one that has ended; ErrState when nobody runs it; ErrNotFound.
-func (a *Admin) Revoke(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
-	return a.RevokeFrom(ctx, id, "", opts...)
-}
-
-// RevokeFrom is [Admin.Revoke] only if this session is still the holder (Snapshot.Session as Get showed it);
-// otherwise it answers code stale_lease and takes nothing from anybody.
-func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, session string,
+func (a *Admin) Revoke(ctx context.Context, id flowfabric.ExecutionID, session string,
 	opts ...flowfabric.ActOption) error {
 	if err := a.admit("revoke", id); err != nil {
 		return err

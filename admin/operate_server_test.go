@@ -116,7 +116,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		}
 		nobody := mint.ID(1)
 		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil,
-			nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
+			nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody, ""),
 			admin.New(c).Purge(ctx, nobody, 0),
 			func() error { _, err := admin.New(c).History(ctx, nobody); return err }()} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {
@@ -129,7 +129,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 func TestRevokeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, denied.NotActive) ||
+		if err := admin.New(c).Revoke(ctx, x.ID(), "", flowfabric.Reason("stuck")); !errors.Is(err, denied.NotActive) ||
 			!strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
 			t.Errorf("revoke of one that waits: %v", err)
 		}
@@ -139,12 +139,12 @@ func TestRevokeOnAServer(t *testing.T) {
 			s.Progress.Message != "page 4" {
 			t.Errorf("%+v, %v", s.Progress, err)
 		}
-		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err,
+		if err := admin.New(c).Revoke(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err,
 			denied.StaleLease) {
 			t.Errorf("revoke of another's: %v", err)
 		}
 		for range 2 { // twice is no error
-			must.No(t, admin.New(c).RevokeFrom(ctx, x.ID(), held.Fence.Session, flowfabric.Reason("stuck")))
+			must.No(t, admin.New(c).Revoke(ctx, x.ID(), held.Fence.Session, flowfabric.Reason("stuck")))
 		}
 		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, denied.LeaseRevoked) {
 			t.Errorf("the holder's write: %v", err)
@@ -153,7 +153,7 @@ func TestRevokeOnAServer(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		must.No(t, x.Cancel(ctx))
-		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err,
+		if err := admin.New(c).Revoke(ctx, x.ID(), "", flowfabric.Reason("stuck")); !errors.Is(err,
 			flowfabric.ErrTerminal) {
 			t.Errorf("revoke of what has ended: %v", err)
 		}
@@ -190,7 +190,7 @@ func TestPurgeOnAServer(t *testing.T) {
 			t.Errorf("get: %v", err)
 		}
 		for verb, err := range map[string]error{"replay": admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true}),
-			"cancel": x.Cancel(ctx), "revoke": admin.New(c).Revoke(ctx, x.ID()),
+			"cancel": x.Cancel(ctx), "revoke": admin.New(c).Revoke(ctx, x.ID(), ""),
 			"change priority": admin.New(c).SetPriority(ctx, x.ID(), 1),
 			"set tags":        admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.name"})} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {

@@ -31,9 +31,9 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		}, replayOf{engine.Replay{Request: request, DropSteps: true, Force: true}, "anna", "fixed"}},
 		{func() error { return a.SetPriority(ctx, id, 0) }, repriority{0, ""}},
 		{func() error { return a.SetPriority(ctx, id, 9000, flowfabric.By("anna")) }, repriority{9000, "anna"}},
-		{func() error { return a.Revoke(ctx, id, flowfabric.Reason("stuck")) }, revoked{"", "", "stuck"}},
+		{func() error { return a.Revoke(ctx, id, "", flowfabric.Reason("stuck")) }, revoked{"", "", "stuck"}},
 		{func() error {
-			return a.RevokeFrom(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
+			return a.Revoke(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
 		}, revoked{"w~1", "anna", "stuck"}},
 		{func() error { return a.SetTags(ctx, id, tags, []string{"team.old", "team.older"}) },
 			retag{tags, []string{"team.old", "team.older"}}},
@@ -73,7 +73,7 @@ func TestOperatorCallsRefusedBeforeAnyCall(t *testing.T) {
 		"priority above":  {a.SetPriority(t.Context(), id, 9001), "priority 9001, want 0..9000"},
 		"priority by":     {a.SetPriority(t.Context(), id, 1, long), "By has 65 bytes, want at most 64"},
 		"replay by":       {a.Replay(t.Context(), id, Replay{}, long), "By has 65 bytes"},
-		"revoke by":       {a.Revoke(t.Context(), id, long), "By has 65 bytes"},
+		"revoke by":       {a.Revoke(t.Context(), id, "", long), "By has 65 bytes"},
 		"tombstone below": {a.Purge(t.Context(), id, 24*time.Hour-1), "want 24h..10 years"},
 		"tombstone above": {a.Purge(t.Context(), id, limits.MaxTombstone+1), "want 24h..10 years"},
 	} {
@@ -93,7 +93,7 @@ func TestOperatorErrors(t *testing.T) {
 	verbs := map[string]func(context.Context) error{
 		"replay":          func(ctx context.Context) error { return a.Replay(ctx, id, Replay{}) },
 		"set priority of": func(ctx context.Context) error { return a.SetPriority(ctx, id, 1) },
-		"revoke":          func(ctx context.Context) error { return a.Revoke(ctx, id) },
+		"revoke":          func(ctx context.Context) error { return a.Revoke(ctx, id, "") },
 		"set tags of":     func(ctx context.Context) error { return a.SetTags(ctx, id, nil, nil) },
 		"history of":      func(ctx context.Context) error { _, err := a.History(ctx, id); return err },
 		"purge":           func(ctx context.Context) error { return a.Purge(ctx, id, 0) },

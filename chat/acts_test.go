@@ -400,7 +400,7 @@ func TestLinksOfAConversation(t *testing.T) {
 
 // With EditHistory the history of a front end that has gone another way is an edit.
 func TestEditHistory(t *testing.T) {
-	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, func(cfg *Config) { cfg.History = EditHistory })
+	s := stageOf(t, agent.Config{Model: agent.ModelFunc(echo)}, func(cfg *Config) { cfg.EditHistory = true })
 	for n := range 3 {
 		s.tell("ann", "c", fmt.Sprint("u", n), fmt.Sprint("hi ", n))
 	}
@@ -535,7 +535,7 @@ func TestWorkerIsLost(t *testing.T) {
 	g := newGated()
 	s := stageOf(t, agent.Config{Model: g}, nil)
 	f := s.midWord(g, "tell me")
-	if err := s.chat.admin.Revoke(t.Context(), s.id("ann", "c")); err != nil {
+	if err := s.chat.admin.Revoke(t.Context(), s.id("ann", "c"), ""); err != nil {
 		t.Fatal(err)
 	}
 	<-g.began

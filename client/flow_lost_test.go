@@ -230,25 +230,6 @@ func TestSubmitFlowThatIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestFlowThatIsCancelledInPart(t *testing.T) {
-	l := &losing{}
-	ctx, c := lossy(t, l)
-	fl, err := SubmitFlow(ctx, c, wide(200))
-	must.No(t, err)
-	short, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l.stuck = cancel
-	out, err := fl.CancelAndWait(short, flowfabric.CancelAll)
-	if !errors.Is(err, context.Canceled) || out.Unended == 0 ||
-		len(out.Left) != out.Unended {
-		t.Fatalf("%d of %d left, %v", len(out.Left), out.Unended, err)
-	}
-	l.stuck = nil
-	if out, err = fl.CancelAndWait(ctx, flowfabric.CancelAll); err != nil || !out.Already || out.Unended != 0 {
-		t.Errorf("%+v, %v", out, err)
-	}
-}
-
 func TestBatches(t *testing.T) {
 	member := func(edges, bytes int) engine.FlowMember {
 		return engine.FlowMember{Edges: make([]engine.FlowEdge, edges),

@@ -133,7 +133,7 @@ type revokeBody struct {
 
 // revoke takes an execution from the worker that has it.
 func (c *call) revoke(id flowfabric.ExecutionID, b *revokeBody) error {
-	return c.h.admin.RevokeFrom(c.ctx(), id, b.HeldBy, c.act(b.why)...)
+	return c.h.admin.Revoke(c.ctx(), id, b.HeldBy, c.act(b.why)...)
 }
 
 type resumeBody struct {

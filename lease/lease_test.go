@@ -138,7 +138,7 @@ func TestReclaim(t *testing.T) {
 	a, b := e.open(lease.Config{}), e.open(lease.Config{})
 	x := e.submit()
 	h := e.one(a)
-	must.No(t, e.admin.Revoke(e.ctx, h.Fence.Execution))
+	must.No(t, e.admin.Revoke(e.ctx, h.Fence.Execution, ""))
 	<-h.Context().Done()
 	if err := context.Cause(h.Context()); !errors.Is(err, flowfabric.ErrLeaseLost) || h.Check() == nil {
 		t.Errorf("the cause is %v", err)

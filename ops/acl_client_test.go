@@ -310,8 +310,8 @@ var methods = []method{
 	{"Admin.Approvals", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).Approvals(s.ctx, admin.ApprovalFilter{}, "", 0))
 	}},
-	{"Admin.RevokeFrom", false, func(s *stage, c *client.Client) error {
-		err := admin.New(c).RevokeFrom(s.ctx, s.active().ID(), "nobody~1")
+	{"Admin.Revoke of a session", false, func(s *stage, c *client.Client) error {
+		err := admin.New(c).Revoke(s.ctx, s.active().ID(), "nobody~1")
 		if errors.Is(err, denied.StaleLease) {
 			return nil // it looked who holds it
 		}
@@ -393,7 +393,7 @@ var methods = []method{
 		return admin.New(c).Replay(s.ctx, s.ended().ID(), admin.Replay{Force: true})
 	}},
 	{"Admin.Revoke", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).Revoke(s.ctx, s.active().ID(), flowfabric.Reason("why"))
+		return admin.New(c).Revoke(s.ctx, s.active().ID(), "", flowfabric.Reason("why"))
 	}},
 	{"Admin.SetTags", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, []string{"d.e"})
@@ -561,9 +561,6 @@ var methods = []method{
 	}},
 	{"Flow.Cancel", false, func(s *stage, c *client.Client) error {
 		return second(at(c, s.submitted()).Cancel(s.ctx, flowfabric.CancelAll))
-	}},
-	{"Flow.CancelAndWait", false, func(s *stage, c *client.Client) error {
-		return second(at(c, s.submitted()).CancelAndWait(s.ctx, flowfabric.CancelAll))
 	}},
 	{"Admin.ReplayFlow", false, func(s *stage, c *client.Client) error {
 		f := flow.New("failing")
