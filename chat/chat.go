@@ -19,19 +19,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// History decides about a front end's history that differs from the server's, see [Config].
-type History string
-
-const (
-	// RefuseHistory answers 409, code history_differs. A history that only lacks the newest messages, as that of a
-	// second tab, does not differ.
-	RefuseHistory History = ""
-	// EditHistory takes the first message of the user that differs as an edit: the server drops its messages from there
-	// on, and answers the front end's message. A front end that lacks the newest messages drops them, so use this for
-	// conversations that one front end holds at a time.
-	EditHistory History = "edit"
-)
-
 // Config says how conversations are served. Only Who is required.
 type Config struct {
 	// Who returns the user of a request, who owns the conversations that it may reach: 1..64 bytes of UTF-8 without
@@ -43,8 +30,12 @@ type Config struct {
 	// 400 with its text, and to another error 500. Begin may be called although another request begins the conversation
 	// at the same time. Default: an empty conversation.
 	Begin func(ctx context.Context, q *http.Request, owner, id string) (Conversation, []client.SubmitOption, error)
-	// History decides about a front end's history that differs from the server's. Default RefuseHistory.
-	History History
+	// EditHistory takes the first message of the user that differs from the server's as an edit: the server drops its
+	// messages from there on, and answers the front end's message. A front end that lacks the newest messages drops
+	// them, so use this for conversations that one front end holds at a time. Default false: a history that differs
+	// gets 409, code history_differs. One that only lacks the newest messages, as that of a second tab, does not
+	// differ.
+	EditHistory bool
 	// Blobs stores the files of messages; give the agent the same store (agent.Config.Blobs). Default nil: files stay
 	// in their message, which has at most 64 KiB.
 	Blobs blob.Store
@@ -95,8 +86,6 @@ func New[Out any](c *client.Client, def *handler.Definition[Conversation, Out], 
 		return nil, def.Err()
 	case cfg.Who == nil:
 		return nil, invalid("Config.Who is nil: it says whose conversations a request may reach")
-	case cfg.History != RefuseHistory && cfg.History != EditHistory:
-		return nil, invalid("Config.History is %.40q, want RefuseHistory or EditHistory", string(cfg.History))
 	case cfg.MaxBody != 0 && (cfg.MaxBody < 1<<10 || cfg.MaxBody > 1<<30):
 		return nil, invalid("Config.MaxBody is %d, want 1024..%d, or 0 for the default", cfg.MaxBody, 1<<30)
 	}

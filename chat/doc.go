@@ -53,7 +53,7 @@
 //   - Known id, other text, and the request names it in messageId: an edit. Its answer, and everything after it, is
 //     dropped.
 //   - The history only lacks messages that other tabs have sent: accepted.
-//   - Any other difference is refused, or is taken as an edit ([EditHistory]).
+//   - Any other difference is refused, or is taken as an edit (Config.EditHistory).
 //
 // Answers of the current link of a conversation can be regenerated, see [Run]; earlier ones answer 409. A request to
 // regenerate an answer in progress follows that answer, and an edit stops it first. If a conversation has failed,

@@ -38,7 +38,7 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 					t.add(m.ID, m)
 				}
 			}
-			p, err := t.compare(history, replaces, h.cfg.History)
+			p, err := t.compare(history, replaces, h.cfg.EditHistory)
 			if err == nil && p.edit != nil {
 				err = t.differs(last.id)
 			}
@@ -60,7 +60,7 @@ func (h *Handler) tell(c *request, history []front, replaces string) (heard, err
 	var p plan
 	err = room.retold(c.ctx(), func(s snapshot) (err error) {
 		now = s
-		p, err = truthOf(now.messages, cut).compare(history, replaces, h.cfg.History)
+		p, err = truthOf(now.messages, cut).compare(history, replaces, h.cfg.EditHistory)
 		return err
 	})
 	switch {

@@ -52,8 +52,8 @@ type plan struct {
 
 // compare finds the new part of a front end's history, whose last message is the user's. Replaces is the id of the
 // message that the front end has changed, "" for none. A history of one message is the newest one alone. Messages that
-// the front end lacks at the end are from other tabs.
-func (t truth) compare(history []front, replaces string, policy History) (plan, error) {
+// the front end lacks at the end are from other tabs, unless edits is true.
+func (t truth) compare(history []front, replaces string, edits bool) (plan, error) {
 	end := len(history) // of what should be known
 	for end > 0 && history[end-1].role == agent.User && !t.has(history[end-1].id) {
 		end--
@@ -75,7 +75,7 @@ func (t truth) compare(history []front, replaces string, policy History) (plan, 
 		case k <= at:
 			return plan{}, t.differs(m.id)
 		case t.same(m): // it is
-		case last && (replaces == m.id || policy == EditHistory):
+		case last && (replaces == m.id || edits):
 			return plan{edit: &history[i], instead: m.id}, nil
 		default:
 			return plan{}, t.differs(m.id)
@@ -85,7 +85,7 @@ func (t truth) compare(history []front, replaces string, policy History) (plan, 
 		}
 	}
 	switch behind := at < len(t.ids)-1; {
-	case policy != EditHistory || !behind || len(history) == 1:
+	case !edits || !behind || len(history) == 1:
 		return plan{send: fresh}, nil
 	case len(fresh) > 1:
 		return plan{}, t.differs(fresh[0].id)

@@ -31,7 +31,7 @@ func TestCompare(t *testing.T) {
 		replaces   string
 		cut        bool
 		want       string // "send id…", "edit id instead", "follow id"; "" for another history
-		wantEdit   string // with EditHistory
+		wantEdit   string // with Config.EditHistory
 		wantNoMind bool   // the same
 	}{
 		"whole":              {[]front{u1, a1, u2, a2, u3}, "", false, "send u3", "", true},
@@ -59,8 +59,8 @@ func TestCompare(t *testing.T) {
 		if tc.wantNoMind {
 			tc.wantEdit = tc.want
 		}
-		for policy, want := range map[History]string{RefuseHistory: tc.want, EditHistory: tc.wantEdit} {
-			p, err := known.compare(tc.history, tc.replaces, policy)
+		for edits, want := range map[bool]string{false: tc.want, true: tc.wantEdit} {
+			p, err := known.compare(tc.history, tc.replaces, edits)
 			got := ""
 			switch {
 			case p.edit != nil:
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 			}
 			refused, ok := errors.AsType[*problem](err)
 			if got != want || (want == "") != ok || ok && (refused.Status != 409 || refused.Code != codeHistory) {
-				t.Errorf("%s, policy %q: %q, %v, want %q", name, policy, got, err, want)
+				t.Errorf("%s, edits %t: %q, %v, want %q", name, edits, got, err, want)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func newBooth(t *testing.T) *booth {
 				}
 				return "", io.EOF
 			},
-			History: map[string]History{"/other": EditHistory}[prefix]})
+			EditHistory: prefix == "/other"})
 		must.No(t, err)
 		b.handler[i] = h
 		mux.Handle(prefix+"/", http.StripPrefix(prefix, h))

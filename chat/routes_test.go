@@ -325,8 +325,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	who := s.cfg.Who
-	for name, cfg := range map[string]Config{"Who": {}, "History": {Who: who, History: "x"},
-		"MaxBody": {Who: who, MaxBody: 1}} {
+	for name, cfg := range map[string]Config{"Who": {}, "MaxBody": {Who: who, MaxBody: 1}} {
 		if _, err := New(s.client, kindTalk, cfg); !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

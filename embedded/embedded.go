@@ -13,8 +13,8 @@
 // In memory it is for development: starting one logs a warning, takes a loopback address only, and is refused when the
 // environment says production. With a folder it is allowed in production, on one machine. One process owns the folder,
 // and others reach the server by its port. Every answer says that the effects of the command are as safe as
-// [Config.Fsync] promises, and no message of a command is seen before that. When the store cannot say so, because the
-// disk failed in the middle, the connection is closed.
+// [Config.FsyncAlways] promises, and no message of a command is seen before that. When the store cannot say so,
+// because the disk failed in the middle, the connection is closed.
 //
 // Time: commands go by this machine's clock, until a test pins it with [Server.SetTime].
 package embedded
@@ -55,17 +55,6 @@ const (
 	expireIntervalInProcess = time.Minute
 )
 
-// Fsync says when a change is safe on the disk, for a server with a folder.
-type Fsync int
-
-const (
-	// EverySecond answers once the operating system has the change. The end of the process loses nothing; the end of
-	// the machine may lose about the last second.
-	EverySecond Fsync = iota
-	// Always answers once the disk has the change. Callers at the same time share one sync.
-	Always
-)
-
 // Config says how to start a server. The zero value listens on a free port of 127.0.0.1 and keeps its data in memory.
 type Config struct {
 	// Addr is host:port. The host must be a loopback address or "localhost", unless Dir and Password are set. Port 0
@@ -74,8 +63,10 @@ type Config struct {
 	// Dir is the folder that keeps the data. It is made if it does not exist. One process at a time may use it.
 	// Default "": the data is in memory, and lost when the server closes.
 	Dir string
-	// Fsync says when a change is safe in Dir. Default [EverySecond].
-	Fsync Fsync
+	// FsyncAlways answers a change of Dir once the disk has it. Callers at the same time share one sync. Default false:
+	// once the operating system has it. Then the end of the process loses nothing, and the end of the machine may lose
+	// about the last second.
+	FsyncAlways bool
 	// Password is what a connection must tell (AUTH) before any other command, as client.Config.Password does. Default
 	// "": none is asked for.
 	Password string
@@ -91,7 +82,7 @@ type Config struct {
 // Server is a running embedded server. Its methods may be called concurrently.
 type Server struct {
 	dir, password string
-	fsync         Fsync
+	fsyncAlways   bool
 	log           *slog.Logger
 	store         *store.Store
 	host          *host // of functions; it belongs to the holder of the store's lock
@@ -134,7 +125,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := compileOnce(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", err)
 	}
-	s := &Server{dir: cfg.Dir, password: cfg.Password, fsync: cfg.Fsync, log: cmp.Or(cfg.Logger, slog.Default()),
+	s := &Server{dir: cfg.Dir, password: cfg.Password, fsyncAlways: cfg.FsyncAlways,
+		log: cmp.Or(cfg.Logger, slog.Default()),
 		hub: newHub(), sessions: map[*session]struct{}{}, started: time.Now(), runID: newRunID()}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", err)
@@ -176,7 +168,7 @@ func (s *Server) open() (err error) {
 		if s.dir, err = filepath.Abs(s.dir); err != nil {
 			return err
 		}
-		if s.store, err = store.Open(s.dir, store.Options{Always: s.fsync == Always, Clock: s.now,
+		if s.store, err = store.Open(s.dir, store.Options{Always: s.fsyncAlways, Clock: s.now,
 			Logger: s.log}); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func (s *Server) settings() [][2]string {
 	if s.dir != "" {
 		appends = "yes"
 	}
-	if s.fsync == Always {
+	if s.fsyncAlways {
 		syncs = "always"
 	}
 	return [][2]string{{"maxmemory", "0"}, {"maxmemory-policy", "noeviction"}, {"appendonly", appends},

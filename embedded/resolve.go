@@ -17,7 +17,7 @@ import (
 //
 //	embedded:///var/lib/app              an absolute folder
 //	embedded:./data                      a folder below the current one
-//	embedded:./data?fsync=always         with the default of Config.Fsync changed
+//	embedded:./data?fsync=always         with Config.FsyncAlways
 //
 // A program that imports package runtime has the server. A program of clients alone does not link it; it imports this
 // package for its effect:
@@ -73,7 +73,7 @@ func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL stri
 			shared.servers = map[string]*sharedServer{}
 		}
 		shared.servers[cfg.Dir] = s
-	case s.fsync != cfg.Fsync:
+	case s.fsyncAlways != cfg.FsyncAlways:
 		return "", func() {}, fmt.Errorf("%w: URL: this process has the folder %s open with another fsync",
 			flowfabric.ErrConfig, cfg.Dir)
 	}
@@ -94,7 +94,7 @@ func parse(url string) (cfg Config, err error) {
 		return cfg, badURL("a server in memory takes no parameters")
 	case !has, parameter == "fsync=everysec":
 	case parameter == "fsync=always":
-		cfg.Fsync = Always
+		cfg.FsyncAlways = true
 	default:
 		return cfg, badURL("its only parameter is fsync=always or fsync=everysec")
 	}

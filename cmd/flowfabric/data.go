@@ -22,9 +22,8 @@ type dataFlags struct{ dir, fsync string }
 
 const fsyncUsual = "everysec"
 
-// fsyncs are the values of --fsync.
-var fsyncs = map[string]embedded.Fsync{"": embedded.EverySecond, fsyncUsual: embedded.EverySecond,
-	"always": embedded.Always}
+// fsyncs are the values of --fsync: whether each answer waits for the disk.
+var fsyncs = map[string]bool{"": false, fsyncUsual: false, "always": true}
 
 func (d *dataFlags) add(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&d.dir, "data", "", usage)
@@ -34,20 +33,20 @@ func (d *dataFlags) add(flags *pflag.FlagSet, usage string) {
 }
 
 // read checks the flags and makes the path absolute: messages about it are read in other folders.
-func (d *dataFlags) read() (fsync embedded.Fsync, err error) {
-	fsync, known := fsyncs[d.fsync]
+func (d *dataFlags) read() (always bool, err error) {
+	always, known := fsyncs[d.fsync]
 	switch {
 	case !known:
-		return fsync, usage("--fsync is %q, want everysec or always", d.fsync)
+		return always, usage("--fsync is %q, want everysec or always", d.fsync)
 	case d.dir == "" && d.fsync != "":
-		return fsync, usage("--fsync %s needs --data: without a folder nothing is written to disk", d.fsync)
+		return always, usage("--fsync %s needs --data: without a folder nothing is written to disk", d.fsync)
 	case d.dir == "":
-		return fsync, nil
+		return always, nil
 	}
 	if d.dir, err = filepath.Abs(d.dir); err != nil {
-		return fsync, usage("--data: %v", err)
+		return always, usage("--data: %v", err)
 	}
-	return fsync, nil
+	return always, nil
 }
 
 // where says in one line what becomes of the data.

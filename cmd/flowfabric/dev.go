@@ -76,7 +76,7 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 				at[0], at[1])
 		}
 	}
-	fsync, err := f.data.read()
+	always, err := f.data.read()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) dev(ctx context.Context, f devFlags, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := startStore(ctx, "--addr", embedded.Config{Addr: f.addr, Dir: f.data.dir, Fsync: fsync,
+	server, err := startStore(ctx, "--addr", embedded.Config{Addr: f.addr, Dir: f.data.dir, FsyncAlways: always,
 		Logger: logger})
 	if err != nil {
 		return err

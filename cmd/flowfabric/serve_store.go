@@ -41,7 +41,7 @@ type reached struct {
 
 // store is where serve finds its store: a server, or one of its own.
 func (a *app) store(ctx context.Context, o *ownStore, logger *slog.Logger) (reached, error) {
-	fsync, err := o.data.read()
+	always, err := o.data.read()
 	if err != nil {
 		return reached{}, err
 	}
@@ -61,7 +61,7 @@ func (a *app) store(ctx context.Context, o *ownStore, logger *slog.Logger) (reac
 	if err != nil {
 		return reached{}, err
 	}
-	server, err := startStore(ctx, "--store-addr", embedded.Config{Addr: o.addr, Dir: o.data.dir, Fsync: fsync,
+	server, err := startStore(ctx, "--store-addr", embedded.Config{Addr: o.addr, Dir: o.data.dir, FsyncAlways: always,
 		Password: password, Logger: logger})
 	if err != nil {
 		return reached{}, err
