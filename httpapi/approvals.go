@@ -46,11 +46,7 @@ func (c *call) approvals() (out approvalPage, err error) {
 // wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where
 // the answer is only that there is none.
 func (c *call) wait() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	s, err := c.h.client.Execution(id).Get(c.ctx())
+	id, s, err := c.existing()
 	if err != nil {
 		return err
 	}

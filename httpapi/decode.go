@@ -343,6 +343,23 @@ func (c *call) unseen(s flowfabric.Snapshot, err error) error {
 	return err
 }
 
+// existing is the execution that the path names, and what it is now.
+func (c *call) existing() (id flowfabric.ExecutionID, s flowfabric.Snapshot, err error) {
+	if id, err = c.id(); err == nil {
+		s, err = c.h.client.Execution(id).Get(c.ctx())
+	}
+	return id, s, err
+}
+
+// resumed is where a reader of events goes on, behind the name of what says so. A browser that comes back says it in a
+// header.
+func (c *call) resumed(q *query) (field, text string) {
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		return "Last-Event-ID", last
+	}
+	return "after", q.text("after")
+}
+
 // seeAll is unseen for executions that a body names.
 func (c *call) seeAll(ids []flowfabric.ExecutionID) error {
 	if len(c.who.Namespaces) == 0 {

@@ -23,10 +23,7 @@ import (
 func (c *call) events() error {
 	q := c.query()
 	var o framelog.TailOptions
-	field, text := "after", q.text("after")
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		field, text = "Last-Event-ID", last
-	}
+	field, text := c.resumed(q)
 	after, err := stream.ParsePosition(text)
 	if err != nil {
 		q.wrong(field, "it is no id of an event")
@@ -40,11 +37,7 @@ func (c *call) events() error {
 	if q.err != nil {
 		return q.err
 	}
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	s, err := c.h.client.Execution(id).Get(c.ctx())
+	id, s, err := c.existing()
 	if err != nil { // what is not there is no stream
 		return err
 	}

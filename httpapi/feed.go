@@ -14,10 +14,7 @@ func (c *call) happenings() error {
 	q := c.query()
 	o := admin.SubscribeOptions{Ends: true, Leases: q.flag("leases"), Signals: q.flag("signals"), Lane: q.text("lane"),
 		Kind: q.text("kind"), Tags: q.tags("tag")}
-	field, text := "after", q.text("after")
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		field, text = "Last-Event-ID", last
-	}
+	field, text := c.resumed(q)
 	if text != "" {
 		cursor, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil {

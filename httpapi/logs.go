@@ -63,19 +63,12 @@ func (c *call) logs(id flowfabric.ExecutionID) (out logPage, err error) {
 // logEvents follows what handlers log. The id of each event is the cursor of its line.
 func (c *call) logEvents() error {
 	q := c.query()
-	after := q.text("after")
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		after = last
-	}
+	_, after := c.resumed(q)
 	in := q.logRange(after)
 	if q.err != nil {
 		return q.err
 	}
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	s, err := c.h.client.Execution(id).Get(c.ctx())
+	id, s, err := c.existing()
 	if err != nil { // what is not there has no log
 		return err
 	}
