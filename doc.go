@@ -65,8 +65,7 @@
 // # Categories
 //
 // A category says why an attempt or an execution ended without success. Snapshots, lists, histories, streams and
-// metrics have it. A handler may give categories of its own (handler.Category). Workers and the store give these;
-// those that programs compare are constants of [Category]:
+// metrics have it. A handler may give categories of its own (handler.Category). Workers and the store give these:
 //
 //   - handler_error: the handler returned an error
 //   - handler_panic: the handler panicked

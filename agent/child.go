@@ -324,7 +324,8 @@ func (u unencoded) Unwrap() error { return u.error }
 // tellable says of an error of a call's child that the model may do better.
 func tellable(err error) bool {
 	_, own := errors.AsType[unencoded](err)
-	return own || errors.Is(err, ErrLimit) || errors.Is(err, flowfabric.ErrPayloadTooLarge)
+	_, over := errors.AsType[*LimitError](err)
+	return own || over || errors.Is(err, flowfabric.ErrPayloadTooLarge)
 }
 
 // came is what a child came to, for the model.

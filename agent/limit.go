@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,9 +10,6 @@ import (
 
 // categoryLimit is the category of an execution that failed because its agent reached a limit; not retried.
 const categoryLimit = "agent_limit"
-
-// ErrLimit is wrapped by every [*LimitError].
-var ErrLimit = errors.New("the agent has reached a limit")
 
 // What a [LimitError] is about.
 const (
@@ -37,22 +33,19 @@ type LimitError struct {
 
 // Error names the limit and the field of the configuration.
 func (e *LimitError) Error() string {
+	what := fmt.Sprintf("%d model calls, see Config.MaxTurns", e.Limit)
 	switch e.What {
 	case limitTime:
-		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit,
-			time.Duration(e.Limit))
+		what = fmt.Sprintf("its model calls and tools took %v, see Config.MaxTime", time.Duration(e.Limit))
 	case limitChildren:
-		return fmt.Sprintf("%v: %d children, see Config.MaxChildren", ErrLimit, e.Limit)
+		what = fmt.Sprintf("%d children, see Config.MaxChildren", e.Limit)
 	case limitDepth:
-		return fmt.Sprintf("%v: agents nested %d deep, see Config.MaxDepth", ErrLimit, e.Limit)
+		what = fmt.Sprintf("agents nested %d deep, see Config.MaxDepth", e.Limit)
 	case limitTokens:
-		return fmt.Sprintf("%v: it used %d tokens, see Config.MaxTokens", ErrLimit, e.Limit)
+		what = fmt.Sprintf("it used %d tokens, see Config.MaxTokens", e.Limit)
 	}
-	return fmt.Sprintf("%v: %d model calls, see Config.MaxTurns", ErrLimit, e.Limit)
+	return "the agent has reached a limit: " + what
 }
-
-// Unwrap is ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
 
 // limit is the error of a run that may call neither the model nor a tool any more. It looks at recorded figures only,
 // so that a run that is repeated stops at the same place.

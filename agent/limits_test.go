@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 			r := fftest.Run(t, chat,
 				func(ctx context.Context, task *handler.Task, prompt string) (result agent.Result, err error) {
 					got, err = running(cfg)(ctx, task, prompt)
-					if !errors.As(err, &limit) || !errors.Is(err, agent.ErrLimit) {
+					if !errors.As(err, &limit) {
 						t.Errorf("%v", err)
 					}
 					return got, err

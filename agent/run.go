@@ -115,7 +115,7 @@ func newRun(t *handler.Task, cfg Config) *run {
 		warned: map[string]bool{},
 		spans:  newSpans(t, cfg), seen: shown(t, cfg.Messages),
 		blobs: shelf{cfg.Blobs, map[string][]byte{}}}
-	r.halts.turn = t.Turn()
+	r.halts.turn = t.Kin().Turn()
 	for _, tool := range cfg.Tools {
 		r.tools[tool.d.spec.Name] = tool.d
 		r.specs = append(r.specs, tool.d.spec)

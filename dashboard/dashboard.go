@@ -23,7 +23,7 @@ var files embed.FS
 // policy is the content security policy of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Config holds the dependencies of a [Handler].
+// Config holds the dependencies of the page.
 type Config struct {
 	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of
 	// the page, with the path as it came, so paths that begin with /v1/ must be its own.
@@ -45,8 +45,8 @@ type Config struct {
 	Colors map[string]string
 }
 
-// Handler serves the page. It is an [http.Handler] and safe for concurrent use. Make it with [New].
-type Handler struct {
+// page serves its files and lets the API answer the rest.
+type page struct {
 	api   http.Handler
 	files map[string]*file // by path
 }
@@ -57,12 +57,12 @@ type file struct {
 	plain, gzip []byte // gzip is nil where it does not help
 }
 
-// New makes the page. Errors wrap flowfabric.ErrConfig.
-func New(cfg Config) (*Handler, error) {
+// New makes the page, which is safe for concurrent use. Errors wrap flowfabric.ErrConfig.
+func New(cfg Config) (http.Handler, error) {
 	if cfg.API == nil {
 		return nil, fmt.Errorf("%w: dashboard: API is nil: make one with httpapi.New", flowfabric.ErrConfig)
 	}
-	h := &Handler{api: cfg.API, files: map[string]*file{}}
+	h := &page{api: cfg.API, files: map[string]*file{}}
 	head, err := cfg.head()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func newFile(name string, text []byte) (*file, error) {
 }
 
 // ServeHTTP answers a file of the page, or lets the API answer.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (h *page) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	f := h.files[q.URL.Path]
 	switch {
 	case f == nil && q.URL.Path == "": // under http.StripPrefix, without the slash that relative links need

@@ -19,7 +19,7 @@ func api(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, q.Method+" "+q.URL.Path)
 }
 
-func page(t *testing.T) *Handler {
+func aPage(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := New(Config{API: http.HandlerFunc(api)})
 	must.No(t, err)
@@ -50,7 +50,7 @@ func TestTraceURL(t *testing.T) {
 	if w := ask(h, "GET", "/"); !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%s", w.Body)
 	}
-	if w := ask(page(t), "GET", "/"); strings.Contains(w.Body.String(), "flowfabric-trace") {
+	if w := ask(aPage(t), "GET", "/"); strings.Contains(w.Body.String(), "flowfabric-trace") {
 		t.Errorf("%s", w.Body)
 	}
 	for url, want := range map[string]string{"https://traces.example/": "has no {trace}",
@@ -66,7 +66,7 @@ func TestTraceURL(t *testing.T) {
 
 // The page has the strict policy, its files their types, and everything else is the API's.
 func TestPageAndAPI(t *testing.T) {
-	h := page(t)
+	h := aPage(t)
 	for _, x := range []struct{ path, media, has string }{
 		{"/", "text/html; charset=utf-8", `src="assets/main.js"`},
 		{"/assets/main.js", "text/javascript; charset=utf-8", "import"},
@@ -104,7 +104,7 @@ func TestPageAndAPI(t *testing.T) {
 }
 
 func TestCompressionAndCache(t *testing.T) {
-	h := page(t)
+	h := aPage(t)
 	plain, packed := ask(h, "GET", "/assets/ui.js"), ask(h, "GET", "/assets/ui.js", "Accept-Encoding", "br, gzip;q=0.8")
 	r, err := gzip.NewReader(packed.Body)
 	must.No(t, err)
@@ -133,14 +133,14 @@ func TestCompressionAndCache(t *testing.T) {
 // It may be mounted at any path.
 func TestMounted(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.Handle("/ops/jobs/", http.StripPrefix("/ops/jobs", page(t)))
+	mux.Handle("/ops/jobs/", http.StripPrefix("/ops/jobs", aPage(t)))
 	if w := ask(mux, "GET", "/ops/jobs/"); w.Code != 200 || strings.Contains(w.Body.String(), `="/`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := ask(mux, "GET", "/ops/jobs/v1/me"); w.Body.String() != "GET /v1/me" {
 		t.Errorf("%q", w.Body)
 	}
-	bare := http.StripPrefix("/ops/jobs", page(t))
+	bare := http.StripPrefix("/ops/jobs", aPage(t))
 	for _, target := range []string{"/ops/jobs", "/ops/jobs?x=1/y"} {
 		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently ||
 			w.Header().Get("Location") != "/ops/jobs/" {
@@ -151,7 +151,7 @@ func TestMounted(t *testing.T) {
 
 // What a first look at the overview loads is small.
 func TestFirstLoad(t *testing.T) {
-	h, sum := page(t), 0
+	h, sum := aPage(t).(*page), 0
 	for _, name := range []string{"/", "/assets/app.css", "/assets/main.js", "/assets/api.js", "/assets/live.js",
 		"/assets/ui.js", "/assets/chart.js", "/assets/pages/overview.js", "/assets/icon.svg",
 		"/assets/vendor/preact-htm.js", "/assets/vendor/uplot.js", "/assets/vendor/uplot.css"} {
@@ -211,7 +211,7 @@ func TestEmbedding(t *testing.T) {
 		w.Header().Get("Content-Type") != medias[".css"] {
 		t.Errorf("%s %s", w.Header(), css)
 	}
-	if ask(page(t), "GET", "/assets/theme.css").Header().Get("X-Api") == "" {
+	if ask(aPage(t), "GET", "/assets/theme.css").Header().Get("X-Api") == "" {
 		t.Error("there is a theme without colours")
 	}
 	for field, cfg := range map[string]Config{

@@ -118,7 +118,7 @@ func TestRunTimesOut(t *testing.T) {
 		return "", ctx.Err()
 	}, "")
 	r.Want(fftest.Want{
-		Failure:  flowfabric.CategoryAttemptTimeout,
+		Failure:  "attempt_timeout",
 		Least:    52 * time.Minute,
 		Most:     77 * time.Minute, // the pause is an hour ± 20 %
 		Attempts: []flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry},

@@ -129,9 +129,6 @@ func (n *Node[Out]) With(opts ...NodeOption) *Node[Out] {
 // Name is the node's name in its flow.
 func (n *Node[Out]) Name() string { return n.n.name }
 
-// Kind is the kind of its definition.
-func (n *Node[Out]) Kind() string { return n.n.item.Kind }
-
 // ID is the node's execution in a flow.
 func (n *Node[Out]) ID(flow flowfabric.FlowID) flowfabric.ExecutionID { return flow.Member(n.n.name) }
 

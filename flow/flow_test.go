@@ -219,7 +219,7 @@ func TestPlan(t *testing.T) {
 	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(),
 		flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
-	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
+	b.With(left.From(a))
 	p, err := f.Plan(flowplan.Request{Flow: id, Start: someone})
 	must.No(t, err)
 	if p.Kind != "report" || f.Kind() != "report" || p.Mode != engine.SealGrowing || p.Edges != 3 ||
@@ -249,7 +249,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%+v", z)
 	}
 	if string(z.Payload) != "bytes" || z.DelayUntil != at || fmt.Sprint(z.Edges) != fmt.Sprint(
-		[]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || c.Kind() != "raw" {
+		[]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || z.Kind != "raw" {
 		t.Errorf("%+v", z)
 	}
 	if got, err := a.Decode([]byte(`"x"`)); got != "x" || err != nil {
@@ -293,7 +293,7 @@ func TestDigest(t *testing.T) {
 		"a node":     func(f *flow.Flow, _, _, _ *flow.Node[string]) { flow.Add(f, "d", work, 1) },
 		"an edge":    func(_ *flow.Flow, a, b, _ *flow.Node[string]) { b.With(flow.After(a)) },
 		"an input":   func(_ *flow.Flow, _, b, c *flow.Node[string]) { c.With(right.From(b)) },
-		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
+		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AnyFailed()) },
 		"cleanup":    func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllEnded()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
 		"a gate":     func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flowfabric.Gates("acme")) },

@@ -57,11 +57,6 @@ func Quorum(k int) NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.Quorum, k })
 }
 
-// AllOf runs the node once all it depends on have succeeded, which is the default.
-func AllOf() NodeOption {
-	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllOf, 0 })
-}
-
 // AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it is
 // what cleanup wants. It is never skipped. handler.Task.Upstreams tells its handler what they came to, and
 // handler.Given what those that succeeded left.

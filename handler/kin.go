@@ -9,9 +9,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 )
 
-// Kin is what package agent asks of a task when it makes children, or has been rewound; others have no use for it.
+// Kin is what package agent asks of a task when it makes children, has been rewound, or begins a turn; others have no
+// use for it.
 func (t *Task) Kin() tasks.Kin {
-	k := tasks.Kin{Gates: t.named(), SetAside: t.setAside, Edited: t.ownWaits().Edited}
+	k := tasks.Kin{Gates: t.named(), SetAside: t.setAside, Edited: t.ownWaits().Edited, Turn: t.turns}
 	k.Depth, _ = strconv.Atoi(t.cfg.Claim.Tags[limits.DepthTag]) // who was made by no agent has none
 	if t.cfg.Results != nil {
 		k.Read = t.cfg.Results.ReadExecution

@@ -23,7 +23,7 @@ type Reservation struct {
 	task  *Task
 	entry ledger.Entry
 	rest  []*ledger.Entry       // what a meter reserved beyond it
-	meter atomic.Pointer[Meter] // the last one
+	meter atomic.Pointer[meter] // the last one
 	used  map[string]int64      // what Settle was told; nil: nothing yet
 	over  bool                  // it is settled or released
 }

@@ -20,8 +20,8 @@ type turning struct {
 	over    bool                 // an agent has ended its last turn
 }
 
-// Turn is what package agent asks of a task about its turns; others have no use for it.
-func (t *Task) Turn() tasks.Turn {
+// turns is what package agent asks of a task about its turns, see [Task.Kin].
+func (t *Task) turns() tasks.Turn {
 	t.mu.Lock()
 	first := !t.turn.listens
 	t.turn.listens = true
@@ -32,8 +32,8 @@ func (t *Task) Turn() tasks.Turn {
 	if first && t.cfg.Lease != nil { // without the lock: the hold calls back at once, under one of its own
 		t.cfg.Lease.Listen(t.toldOf)
 	}
-	return tasks.Turn{Stop: t.stopAsked, By: t.stopBy, Listen: t.listen, Recorded: t.recorded, Answered: t.wasAnswered,
-		Announced: func(wait string) bool { return t.recorded(streamed + wait) },
+	return tasks.Turn{Stop: t.stopAsked, By: t.stopBy, Listen: t.listen, Recorded: t.Recorded, Answered: t.wasAnswered,
+		Announced: func(wait string) bool { return t.Recorded(streamed + wait) },
 		Received:  func(name string) bool { return t.ownWaits().Received(name) },
 		Unasked:   func() string { return t.ownWaits().Unasked() },
 		Take:      t.take, Drain: t.drain, Ask: t.askAll, Over: &t.turn.over}
@@ -90,13 +90,6 @@ func (t *Task) listen(f func(message uint64)) {
 	if stop != "" {
 		f(0)
 	}
-}
-
-func (t *Task) recorded(step string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.steps[step]
-	return ok
 }
 
 func (t *Task) wasAnswered(wait string) bool {

@@ -27,7 +27,7 @@ const bindings = `group:"flowfabric.bindings"`
 // The configuration is checked before anything is built; then it returns an error that wraps
 // [flowfabric.ErrConfig]. What else it returns: the root cause of a failed constructor, or what [Worker.Run] does.
 func Run(ctx context.Context, cfg Config, opts ...fx.Option) error {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

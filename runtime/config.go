@@ -157,7 +157,7 @@ func (cfg Config) withDefaults() Config {
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
 	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
-	cfg.Cipher, _ = sealed.Configured(cfg.Cipher) // Validate tells what is wrong with keys
+	cfg.Cipher, _ = sealed.Configured(cfg.Cipher) // validate tells what is wrong with keys
 	cfg.Instance = cmp.Or(cfg.Instance, valid.NewInstance())
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, limits.DefaultConcurrency)
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, limits.DefaultLeaseTTL)
@@ -179,9 +179,9 @@ func (cfg Config) info() flowfabric.WorkerInfo {
 		Version: cfg.AppVersion, Labels: cfg.Labels}
 }
 
-// Validate reports the first field that is missing or out of bounds, by name and with its limit. The error
+// validate reports the first field that is missing or out of bounds, by name and with its limit. The error
 // wraps [flowfabric.ErrConfig]. Zero values that have a default are valid.
-func (cfg Config) Validate() error {
+func (cfg Config) validate() error {
 	if cfg.URL == "" {
 		return fmt.Errorf(
 			"%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:./data for a store in this process",

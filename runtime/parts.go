@@ -49,7 +49,7 @@ type ambient struct {
 type settings struct{ Config }
 
 func newSettings(cfg Config, a ambient) (settings, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return settings{}, err
 	}
 	if cfg.Logger == nil {

@@ -189,11 +189,11 @@ func TestMeterStopsAStream(t *testing.T) {
 				if err != nil {
 					return "", err
 				}
-				call, meter := r.Meter(ctx)
+				call, count := r.Meter(ctx)
 				n := 0
 				for call.Err() == nil && n < 200 {
 					n++
-					if err := meter.Add(call, map[string]int64{"tokens": 1}); err != nil {
+					if err := count(call, map[string]int64{"tokens": 1}); err != nil {
 						over, ok := errors.AsType[*handler.OverBudgetError](context.Cause(call))
 						if !errors.Is(err, flowfabric.ErrOverBudget) || !ok || over.Gate != "b" {
 							t.Errorf("%v, cause %v", err, context.Cause(call))
@@ -227,9 +227,9 @@ func TestReserveEstimate(t *testing.T) {
 			return "", err
 		}
 		reserved.Store(r.Amounts()["tokens"])
-		_, meter := r.Meter(ctx)
+		_, count := r.Meter(ctx)
 		n, _ := strconv.ParseInt(in, 10, 64)
-		return "", errors.Join(meter.Add(ctx, map[string]int64{"tokens": n}), r.Settle(ctx, nil))
+		return "", errors.Join(count(ctx, map[string]int64{"tokens": n}), r.Settle(ctx, nil))
 	})
 	total := int64(0)
 	for i := range int64(20) {

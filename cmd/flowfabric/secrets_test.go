@@ -120,7 +120,6 @@ func tell(t *testing.T, address, keys string) string {
 	fmt.Fprintf(&said, "%v %+v %#v\n", k, k, k)
 	cfg := runtime.Config{URL: address, TokenKeys: keys, Logger: said.logger(),
 		FxLogger: &fxevent.SlogLogger{Logger: said.logger()}}
-	said.say(cfg.Validate())
 	bound := handler.Bind(echo, func(_ context.Context, _ *handler.Task, in map[string]any) (map[string]any, error) {
 		return in, nil
 	})

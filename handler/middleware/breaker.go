@@ -27,7 +27,7 @@ type Breaker struct {
 	// first one that fails opens it again. Default 1.
 	Probes int
 	// Key says what has a breaker of its own. Default: each kind.
-	Key Key
+	Key func(t *handler.Task) string
 	// Counts says whether a failed run speaks against the service. By default returned errors, panics and time-outs
 	// do. A permanent failure, an input that does not decode, a child that failed and an exceeded budget speak of the
 	// work instead, and count neither for the service nor against it. Runs that did not fail are not asked about: a

@@ -9,6 +9,10 @@
 //
 // Put the breaker outside, as here: a rate limit outside of it also counts the runs that the breaker puts aside.
 //
+// The Key of both says what a run counts under: runs with the same key count together, and those with the key "" are
+// let through. It must be fast and safe for concurrent use. What is remembered of a key that nobody uses is dropped
+// when there are many.
+//
 // A worker does not know what other processes do. For a limit over all workers use a gate or a key limit: the server
 // counts those, and work that has no room is not claimed at all
 // (https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/limits.md).
@@ -22,16 +26,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// Key says what a run counts under: runs with the same key count together, and those with the key "" are let through.
-// It must be fast and safe for concurrent use. What is remembered of a key that nobody uses is dropped when there are
-// many.
-type Key func(t *handler.Task) string
-
 // byKind counts each kind for itself.
 func byKind(t *handler.Task) string { return t.Kind() }
 
-// Kinds counts the named kinds together, and lets others through: they call the same service.
-func Kinds(names ...string) Key {
+// Kinds is a Key that counts the named kinds together, and lets others through: they call the same service.
+func Kinds(names ...string) func(t *handler.Task) string {
 	of := map[string]bool{}
 	for _, name := range names {
 		of[name] = true

@@ -26,7 +26,7 @@ type Rate struct {
 	// room, for example because another worker took over, and costs a claim each time. Default 5 min.
 	Longest time.Duration
 	// Key says what has a limit of its own. Default: each kind for itself.
-	Key Key
+	Key func(t *handler.Task) string
 	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the
 	// outcome delay.
 	OnAside func(t *handler.Task, d time.Duration)

@@ -18,6 +18,8 @@ type Kin struct {
 	Edited func(step string) (m suspend.Message, ok bool, err error)
 	// Read reads another execution. nil: the task runs without a server.
 	Read func(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	// Turn is what it tells of its turns; from the first call on it is told what stops one.
+	Turn func() Turn
 	// SetAside has the gates set the shares of a set of children aside, of all or of none.
 	SetAside func(ctx context.Context, set flowplan.Children) error
 }
