@@ -24,8 +24,8 @@ type meter struct {
 }
 
 // Meter begins to count what a call uses, for a call whose use is known bit by bit, such as the tokens of an answer
-// that streams. The call is made with the context that it returns: it ends, with an [*OverBudgetError] as the cause, at the
-// first use that gates have no room for. So a stream stops at the token that would pass a limit, and not after the
+// that streams. The call is made with the context that it returns: it ends, with an [*OverBudgetError] as the cause, at
+// the first use that gates have no room for. So a stream stops at the token that would pass a limit, and not after the
 // answer.
 //
 //	ctx, count := r.Meter(ctx)
