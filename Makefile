@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 45m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser release-check simulate soak fuzz mutants mutants-sample browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser site test-site release-check simulate soak fuzz mutants mutants-sample browser deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,7 @@ test-all: ## everything there is: all servers, killed processes, other modules, 
 	@if [ "$$(cat $(PASSED) 2>/dev/null)" != "$$(./tools/tree)" ]; then $(MAKE) --no-print-directory test MEASURE=1; fi
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j2 rest-suite rest-packages
+	@$(MAKE) --no-print-directory test-site
 	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory mutants-sample
 	$(GO) run ./internal/check -cpu
@@ -156,6 +157,13 @@ test-browser:
 	@./tools/install-node || echo 'make test-all: going on without Node.js'
 	@if ./tools/install-chromium; then cd tools/browser && $(GO) test -count=1 -vet=off -timeout $(TEST_TIMEOUT) ./...; \
 		elif [ -n "$${CI:-}" ]; then exit 1; else echo 'make test-all: going on without a browser'; fi
+
+# Without npm the site is not built, which is said; in the pipeline that is a failure.
+test-site:
+	@if ./tools/install-node; then ./tools/site/build; elif [ -n "$${CI:-}" ]; then exit 1; else echo 'make test-all: going on without the site'; fi
+
+site: ## the pages of docs as a site with a search, in .build/site (half a minute); npx vitepress preview in tools/site serves it
+	@./tools/install-node && ./tools/site/build
 
 simulate: ## a whole deployment in virtual time, with faults, from a seed (internal/simulate): SEED=7 replays one, SEEDS=1000 or SEEDS=1001-2000 runs many
 	@FLOWFABRIC_SEED='$(SEED)' FLOWFABRIC_SEEDS='$(or $(SEEDS),100)' $(GO) test -count=1 -vet=off -timeout $(TEST_TIMEOUT) $(if $(SEED),-v) -run '^TestSimulate$$' ./internal/simulate
