@@ -35,6 +35,46 @@ func TestSlotMove(t *testing.T) {
 	w.sound()
 }
 
+// A server that moves a slot as a whole needs no freeze: a partition moves while its executions run and others are
+// submitted, and each needs one attempt.
+func TestSlotMigration(t *testing.T) {
+	t.Parallel()
+	nodes := testserver.Cluster(t, testserver.ServerValkey)
+	if !nodes.Migrates() {
+		t.Skip("this server has no CLUSTER MIGRATESLOTS, which Valkey has from 9.0 on; make servers gets one")
+	}
+	w := newEnv(t, nodes)
+	names := []string{"one", "two"}
+	for _, name := range names {
+		w.start(name, 30*time.Second)
+	}
+	w.listening(names...)
+	l := w.newLoad()
+	l.more(3, everywhere()...)
+	for _, p := range []uint16{0, 3, 0} {
+		w.busy(l, p)
+		from, bell := w.primary(p), engine.BellChannel(p, "one")
+		w.nodes.MigrateSlot(w.slot(p), w.elsewhere(p))
+		w.until("the doorbell has left the old primary", func() bool { return w.subscribers(from, bell) == 0 })
+		l.more(3, everywhere()...)
+		w.listening(names...)
+	}
+	l.once()
+	w.quiesce()
+	w.sound()
+}
+
+// elsewhere is a primary that does not serve a partition.
+func (w *env) elsewhere(p uint16) (to *testserver.Server) {
+	from := w.primary(p)
+	for _, s := range w.nodes.Primaries() {
+		if s != from {
+			to = s
+		}
+	}
+	return to
+}
+
 // move freezes a partition while its work is under way, moves its slot to another primary and thaws it.
 func (w *env) move(l *load, p uint16) {
 	w.Helper()
@@ -45,13 +85,7 @@ func (w *env) move(l *load, p uint16) {
 	before, err := invariant.Read(w.ctx, w.raw, p)
 	w.no(err)
 
-	var to *testserver.Server
-	for _, s := range w.nodes.Primaries() {
-		if s != from {
-			to = s
-		}
-	}
-	refused := 0
+	to, refused := w.elsewhere(p), 0
 	moved := w.nodes.MoveSlot(w.slot(p), to, func() {
 		// With the keys on two nodes, whatever is called is refused, wherever the root is.
 		for range 3 {

@@ -1,8 +1,11 @@
 package testserver
 
 import (
+	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // MoveSlot gives a slot to another primary the classic way: key by key, while both nodes redirect clients for what
@@ -40,4 +43,26 @@ func (c *Nodes) MoveSlot(slot int, to *Server, halfway func()) (moved int) {
 	}
 	c.Settled()
 	return moved
+}
+
+// Migrates tells whether the nodes move slots by themselves, as a whole: Valkey from 9.0 on.
+func (c *Nodes) Migrates() bool {
+	c.t.Helper()
+	help := c.live()[0].do("CLUSTER", "HELP").([]any)
+	return slices.ContainsFunc(help, func(line any) bool { return strings.HasPrefix(fmt.Sprint(line), "MIGRATESLOTS") })
+}
+
+// MigrateSlot tells a primary to give a slot to another, and returns when all nodes know it. Clients may go on: they
+// are redirected once the whole slot is there.
+func (c *Nodes) MigrateSlot(slot int, to *Server) {
+	c.t.Helper()
+	from, number := c.NodeOf(slot), strconv.Itoa(slot)
+	if from == to {
+		c.t.Fatalf("slot %d is there already", slot)
+	}
+	from.do("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", number, number, "NODE", to.do("CLUSTER", "MYID").(string))
+	c.awaitOr("a slot has moved", func() bool { return c.NodeOf(slot) == to }, func() string {
+		return fmt.Sprint(from.do("CLUSTER", "GETSLOTMIGRATIONS"))
+	})
+	c.Settled()
 }
