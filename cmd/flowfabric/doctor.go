@@ -12,7 +12,7 @@ import (
 )
 
 func doctorCommand(a *app) *cobra.Command {
-	indexes := onlySmall
+	indexes, probe := onlySmall, false
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a deployment is healthy, and suggest remedies",
@@ -25,15 +25,27 @@ check', which reads every key. --indexes checks them on a larger store, and --in
 
 Every check is ok, warn, fail or skip. Exit code 1 means that a check failed. Exit code 0 says nothing
 about skipped checks. Without the indexes the check drift is skipped, and checked_keys of --json is 0:
-'flowfabric check' may then still find a wrong index.`,
+'flowfabric check' may then still find a wrong index.
+
+--probe tries instead what FlowFabric needs of a server, for example of one that a provider runs: function
+libraries, commands in functions, publishing. It loads a small library under a name of its own and writes
+throw-away keys, and removes both. Exit code 1 means that something is refused or could not be tried.`,
 		Example: `  flowfabric doctor
+  flowfabric doctor --probe --url rediss://user:password@host:6379
   flowfabric doctor --indexes --timeout 10m
   flowfabric doctor --json | jq '.checks[] | select(.status!="ok")'`,
 		Args: cobra.NoArgs,
-		RunE: a.once(func(ctx context.Context, _ []string) error { return a.doctor(ctx, indexes) }),
+		RunE: a.once(func(ctx context.Context, _ []string) error {
+			if probe {
+				return a.probe(ctx)
+			}
+			return a.doctor(ctx, indexes)
+		}),
 	}
 	cmd.Flags().Var(&indexes, "indexes", "also check all indexes; by default of a store with at most 10,000 keys")
 	cmd.Flags().Lookup("indexes").NoOptDefVal = "true"
+	cmd.Flags().BoolVar(&probe, "probe", false, "try each ability that FlowFabric needs of a server, with throw-away keys")
+	cmd.MarkFlagsMutuallyExclusive("indexes", "probe")
 	return cmd
 }
 
@@ -88,6 +100,31 @@ func (a *app) doctor(ctx context.Context, indexes whether) error {
 		return fmt.Errorf("%w: %s failed, %s", errUnhealthy, count(failed, "check"), count(warned, "warning"))
 	}
 	return nil
+}
+
+// probe shows what a server can do of what FlowFabric needs.
+func (a *app) probe(ctx context.Context) error {
+	cfg, err := a.engineConfig(mustExist)
+	if err != nil {
+		return err
+	}
+	r, err := doctor.Try(ctx, cfg)
+	if r.Abilities == nil {
+		return err
+	}
+	if err := a.show(r, func(p *page) {
+		rows := make([][]any, len(r.Abilities))
+		for i, k := range r.Abilities {
+			rows[i] = []any{cell{string(k.Status), styles[k.Status]}, k.Name, k.Needed, k.Said}
+		}
+		p.table([]string{"", "ABILITY", "NEEDED FOR", "SAID"}, rows)
+	}); err != nil {
+		return err
+	}
+	if err == nil && !r.Able {
+		err = fmt.Errorf("%w: %s cannot do, for this user, all that FlowFabric needs (docs/how-to/where-it-runs.md)", errUnhealthy, r.Server)
+	}
+	return err
 }
 
 // indexes compares indexes and records, if the library on the servers is the one of this program: opening the store

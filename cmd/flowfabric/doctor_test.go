@@ -193,6 +193,44 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
+// A probe says of each ability whether it is there, to people and as JSON, and is no check of the store.
+func TestProbe(t *testing.T) {
+	srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
+	w := &env{T: t, ctx: t.Context()}
+	srv.Do("ACL", "SETUSER", "reader", "on", ">pass", "~*", "&*", "+@read", "+hello", "+ping", "+info", "+role")
+	for _, tc := range []struct {
+		url  string
+		exit int
+		load doctor.Status
+		says string
+	}{
+		{srv.URL(), exitOK, doctor.OK, "1 primary"},
+		{"redis://reader:pass@" + srv.Address(), exitFailed, doctor.Skip, "NOPERM"},
+	} {
+		t.Setenv("FLOWFABRIC_URL", tc.url)
+		code, out, errOut := w.run("doctor --probe", "")
+		if code != tc.exit || !strings.Contains(out, "FUNCTION LOAD") || !strings.Contains(out, tc.says) {
+			t.Errorf("exit %d, want %d and %q: %s%s", code, tc.exit, tc.says, out, errOut)
+		}
+		code, out, _ = w.run("doctor --probe --json", "")
+		var r doctor.Probing
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != tc.exit || r.Able != (code == exitOK) {
+			t.Errorf("%v: exit %d, %s", err, code, out)
+		}
+		for _, a := range r.Abilities {
+			if a.Name == "FUNCTION LOAD" && a.Status != tc.load {
+				t.Errorf("%+v, want %s", a, tc.load)
+			}
+		}
+	}
+	if n := srv.Do("DBSIZE").(int64); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+	if code, _, errOut := w.run("doctor --probe --indexes", ""); code != exitUsage {
+		t.Errorf("with --indexes: exit %d, %s", code, errOut)
+	}
+}
+
 // The table of exit codes, by the errors that lead to them.
 func TestExitCodeOf(t *testing.T) {
 	for _, tc := range []struct {

@@ -188,15 +188,18 @@ func (c *channels) forget(g *group) {
 	close(g.ended)
 }
 
+// subscription is how channels are subscribed to, and left.
+func subscription(client rueidis.Client, names []string, sharded bool) (join, leave rueidis.Completed) {
+	if sharded {
+		return client.B().Ssubscribe().Channel(names...).Build(), client.B().Sunsubscribe().Channel(names...).Build()
+	}
+	return client.B().Subscribe().Channel(names...).Build(), client.B().Unsubscribe().Channel(names...).Build()
+}
+
 // carry is the driver's subscription of a group, from the first listener to the last, also where it is lost meanwhile.
 func (e *Engine) carry(ctx context.Context, client rueidis.Client, g *group) {
 	defer e.channels.forget(g)
-	command, leave := client.B().Subscribe().Channel(g.names...).Build(),
-		client.B().Unsubscribe().Channel(g.names...).Build()
-	if e.variant.Sharded {
-		command, leave = client.B().Ssubscribe().Channel(g.names...).Build(),
-			client.B().Sunsubscribe().Channel(g.names...).Build()
-	}
+	command, leave := subscription(client, g.names, e.variant.Sharded)
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
 			e.channels.confirm(s.Channel)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -129,6 +130,46 @@ func (p *Probe) build(c Command) rueidis.Completed {
 		words = words.Keys(c.Key)
 	}
 	return words.Args(c.Args...).Build()
+}
+
+// Call runs a function of any library.
+func (p *Probe) Call(ctx context.Context, name string, keys []string, args ...string) Response {
+	return Response{p.client.Do(ctx, command(p.client, function{name: name}, keys, args))}
+}
+
+// Hear subscribes to a channel as the engine does, calls subscribed once the server has confirmed it, and returns the
+// first message.
+func (p *Probe) Hear(ctx context.Context, channel string, subscribed func()) (message string, err error) {
+	hearing, heard := context.WithCancel(ctx)
+	defer heard()
+	join, leave := subscription(p.client, []string{channel}, !p.Embedded)
+	confirmed, ended := make(chan struct{}), make(chan struct{})
+	hooked := rueidis.WithOnSubscriptionHook(hearing, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
+			close(confirmed)
+		}
+	})
+	var owner conc.WaitGroup
+	owner.Go(func() {
+		defer close(ended)
+		err = p.client.Receive(hooked, join, func(m rueidis.PubSubMessage) {
+			message = m.Message
+			heard()
+		})
+	})
+	select {
+	case <-confirmed:
+		subscribed()
+	case <-ended:
+	}
+	owner.Wait()
+	if hearing.Err() != nil {
+		p.client.Do(context.Background(), leave) // see Engine.carry
+	}
+	if message != "" {
+		return message, nil
+	}
+	return "", err
 }
 
 // Role asks a node for its role, "master" or "slave".
