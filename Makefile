@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 45m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser site test-site release-check simulate soak fuzz mutants mutants-sample browser deps demo chat bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-raced test-plain test-suite test-all rest-suite rest-packages rest-raced test-nested test-benchmarks test-mcp test-browser site test-site release-check simulate soak fuzz mutants mutants-sample browser servers test-servers deps demo chat bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -185,6 +185,23 @@ browser: test-browser ## the dashboard, the approval page and the chat in a head
 
 release-check: ## lint workflows and chart, and make an unpublished release in dist/ (builds goreleaser, helm and linters the first time)
 	@./tools/release-check
+
+servers: ## get other versions of Redis and Valkey, each into a folder of .build/servers (packages of Debian, unpacked and not installed)
+	@./tools/servers
+
+# Both names of servers are the version under test (tools/servers), so tests of Redis and of Valkey run on it alike.
+test-servers: ## run the suite, clusters, Sentinels and killed processes on each of these versions (ten minutes each); SERVER=valkey-9.1 runs one
+	@for folder in $(CURDIR)/.build/servers/$(or $(SERVER),*)/; do \
+		test -x $$folder/redis-server || { echo "no server in $$folder; run make servers" >&2; exit 1; }; \
+		printf '\n== %s\n' "$$($$folder/redis-server --version)"; \
+		export PATH="$$folder:$$PATH"; \
+		$(GO) test -count=1 $(TEST_FLAGS) -run '^Test(Redis|Persistence|Cluster)$$' -skip '$(ENUMERATED)' ./internal/conformance; \
+		$(GO) test -count=1 $(TEST_FLAGS) ./internal/cluster ./internal/sentinel; \
+		$(GO) test -count=1 $(TEST_FLAGS) -run '^Test(Kill|ServerKilledWithEveryWriteOnDisk)$$/^(|redis-server)$$' ./internal/crash; \
+	done
+
+# Topics that enumerate: they exercise the library, not the server.
+ENUMERATED := ^TestRedis$$/^(audit|errors|fuzz|golden|interleavings|lost_replies|twins)$$
 
 deps: ## install the servers, the compiler and the Node.js that tests need, where that is possible (Debian, as root)
 	@./tools/install-servers

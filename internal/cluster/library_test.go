@@ -113,6 +113,20 @@ func TestDeadSeed(t *testing.T) {
 	newEnv(t, nodes)
 }
 
+// Providers switch ROLE off; then INFO tells the primaries, which get the library.
+func TestNoRole(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis, testserver.Args("--rename-command", "ROLE", "R")))
+	for p := range uint16(partitions) {
+		if _, err := w.engine.ReadExecution(w.ctx, mint.ID(p)); !errors.Is(err, flowfabric.ErrNotFound) {
+			t.Errorf("partition %d: %v", p, err)
+		}
+	}
+	if list, err := w.engine.Primaries(w.ctx); err != nil || len(list) != 3 {
+		t.Errorf("%d primaries, %v", len(list), err)
+	}
+}
+
 // Every process has few connections to each node, one of which carries all its doorbells there.
 func TestConnections(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -333,8 +334,16 @@ func (r *prober) settings(ctx context.Context) {
 		}
 	}
 	optional("CONFIG GET", "doctor judges eviction and persistence", strings.Join(found, ", "), err)
-	if policy := values["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		r.add("eviction", Fail, "no record may vanish", "maxmemory-policy is "+policy+", and must be noeviction")
+	info, infoErr := r.Ask(ctx, "INFO", "memory").ToString()
+	const kept = "no record vanishes when memory is full: noeviction"
+	switch policy := cmp.Or(engine.ParseInfo(info)["maxmemory_policy"], values["maxmemory-policy"]); {
+	case policy == "noeviction":
+		r.add("maxmemory-policy", OK, kept, policy)
+	case policy == "" && r.Embedded:
+	case policy == "":
+		r.add("maxmemory-policy", Warn, kept, fmt.Sprintf("the server does not tell (%v)", cmp.Or(infoErr, err)))
+	default:
+		r.add("maxmemory-policy", Fail, kept, policy)
 	}
 	if !r.Embedded {
 		rights := readRights(ctx, r.Probe)

@@ -117,7 +117,9 @@ func TestTryWithout(t *testing.T) {
 		{"reading", "-get", nil, "reads", Fail, "GET: "},
 		{"memory", "", []string{"--maxmemory", "1"}, "FUNCTION LOAD", Fail, "OOM"},
 		{"big calls", "", []string{"--client-query-buffer-limit", "1mb"}, "big calls", Fail, ""},
-		{"eviction", "", []string{"--maxmemory-policy", "allkeys-lru"}, "eviction", Fail, "allkeys-lru"},
+		{"eviction", "", []string{"--maxmemory-policy", "allkeys-lru"}, "maxmemory-policy", Fail, "allkeys-lru"},
+		{"eviction that only INFO tells", "-config", []string{"--maxmemory-policy", "volatile-lru"}, "maxmemory-policy", Fail,
+			"volatile-lru"},
 		{"configuration", "-config", nil, "CONFIG GET", Warn, "NOPERM"},
 		{"questions about rights", "-acl", nil, "ACL DRYRUN", Warn, "NOPERM"},
 	} {

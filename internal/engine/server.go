@@ -126,10 +126,14 @@ func (e *Engine) loadOnPrimary(ctx context.Context, node rueidis.Client) error {
 	return e.loadOn(ctx, node)
 }
 
-// readRole asks a node for its role, "master" or "slave".
+// readRole asks a node for its role, "master" or "slave". Some providers switch ROLE off.
 func readRole(ctx context.Context, node rueidis.Client) (string, error) {
 	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
 	if err != nil || len(role) == 0 {
+		text, also := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
+		if name := ParseInfo(text)["role"]; also == nil && name != "" {
+			return name, nil
+		}
 		return "", CallError("role", err)
 	}
 	name, _ := role[0].ToString()
