@@ -44,7 +44,7 @@ throw-away keys, and removes both. Exit code 1 means that something is refused o
 	}
 	cmd.Flags().Var(&indexes, "indexes", "also check all indexes; by default of a store with at most 10,000 keys")
 	cmd.Flags().Lookup("indexes").NoOptDefVal = "true"
-	cmd.Flags().BoolVar(&probe, "probe", false, "try each ability that FlowFabric needs of a server, with throw-away keys")
+	cmd.Flags().BoolVar(&probe, "probe", false, "try what FlowFabric needs of a server, with throw-away keys")
 	cmd.MarkFlagsMutuallyExclusive("indexes", "probe")
 	return cmd
 }
@@ -122,7 +122,8 @@ func (a *app) probe(ctx context.Context) error {
 		return err
 	}
 	if err == nil && !r.Able {
-		err = fmt.Errorf("%w: %s cannot do, for this user, all that FlowFabric needs (docs/how-to/where-it-runs.md)", errUnhealthy, r.Server)
+		err = fmt.Errorf("%w: %s does not do for this user all that FlowFabric needs (docs/how-to/where-it-runs.md)",
+			errUnhealthy, r.Server)
 	}
 	return err
 }

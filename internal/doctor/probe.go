@@ -65,9 +65,9 @@ type prober struct {
 // cleanAfter bounds how long what was loaded is removed, whatever became of the caller.
 const cleanAfter = 10 * time.Second
 
-// Try tries each ability that FlowFabric needs, on the servers of a deployment or of one to be. It loads a small library
-// under a name of its own and writes keys that no store has; nothing is left of either. What it could not remove it does
-// not make. The library of FlowFabric and its records stay as they are.
+// Try tries each ability that FlowFabric needs, on the servers of a deployment or of one to be. It loads a small
+// library under a name of its own and writes keys that no store has; nothing is left of either. What it could not
+// remove it does not make. The library of FlowFabric and its records stay as they are.
 //
 // Errors: ErrConfig before any I/O; ErrTransport; ErrAuth; and that the library of the probe could not be removed.
 func Try(ctx context.Context, cfg engine.Config) (Probing, error) {
@@ -76,7 +76,8 @@ func Try(ctx context.Context, cfg engine.Config) (Probing, error) {
 		return Probing{}, err
 	}
 	defer p.Close()
-	r := prober{Probe: p, Probing: Probing{Able: true, Server: p.Server}, name: "ff_probe_" + strings.ToLower(rand.Text())}
+	name := "ff_probe_" + strings.ToLower(rand.Text())
+	r := prober{Probe: p, Probing: Probing{Able: true, Server: p.Server}, name: name}
 	r.tried("connection", "all calls (RESP3, Redis ≥ 7.0 or Valkey ≥ 7.2)", p.Server, p.Supported)
 	r.reads(ctx)
 	r.load(ctx)
@@ -157,7 +158,8 @@ func (r *prober) load(ctx context.Context) {
 		}
 		err := node.Ask(ctx, "FUNCTION", "DELETE", r.name).Error()
 		if err == nil || !strings.Contains(err.Error(), "ibrary not found") {
-			r.add("FUNCTION LOAD", Skip, needed, fmt.Sprintf("not tried: the user may not FUNCTION DELETE what was loaded (%v)", err))
+			r.add("FUNCTION LOAD", Skip, needed,
+				fmt.Sprintf("not tried: the user may not FUNCTION DELETE what was loaded (%v)", err))
 			return
 		}
 		err = node.Ask(ctx, "FUNCTION", "LOAD", strings.ReplaceAll(probeLibrary, "@NAME@", r.name)).Error()
@@ -297,7 +299,8 @@ func (r *prober) heard(ctx context.Context) {
 	var sent error
 	message, err := r.Hear(ctx, channel, func() {
 		// One command, which names no key: nothing is to be removed.
-		said, err := r.Call(ctx, r.name, []string{r.root()}, "EXISTS", "1", r.root(), "3", publish, channel, "ding").AsStrSlice()
+		said, err := r.Call(ctx, r.name, []string{r.root()},
+			"EXISTS", "1", r.root(), "3", publish, channel, "ding").AsStrSlice()
 		if sent = err; err == nil && said[0] != "" {
 			sent = fmt.Errorf("%s: %s", publish, said[0])
 		}

@@ -56,8 +56,8 @@ func named(t *testing.T, r Probing, name string) Ability {
 	return Ability{}
 }
 
-// Every server that FlowFabric supports can do all of it, and the probe leaves it as it was: a new one empty, one with a
-// store with that store's library and keys.
+// Every server that FlowFabric supports can do all of it, and the probe leaves it as it was: a new one empty, one
+// with a store with that store's library and keys.
 func TestTry(t *testing.T) {
 	for name, start := range map[string]func() string{
 		"redis": func() string { return testserver.Redis(t) }, "valkey": func() string { return testserver.Valkey(t) },
@@ -69,7 +69,9 @@ func TestTry(t *testing.T) {
 			cfg := engine.Config{URL: start(), Partitions: 3}
 			before := left(t, cfg.URL)
 			if name == "folder" { // it brings its own library, some time after it answers
-				testwait.Until(t, "it has its library", func() bool { return strings.Contains(left(t, cfg.URL), library.Name) })
+				testwait.Until(t, "it has its library", func() bool {
+					return strings.Contains(left(t, cfg.URL), library.Name)
+				})
 				before = left(t, cfg.URL)
 			}
 			for range 2 {
@@ -118,15 +120,15 @@ func TestTryWithout(t *testing.T) {
 		{"memory", "", []string{"--maxmemory", "1"}, "FUNCTION LOAD", Fail, "OOM"},
 		{"big calls", "", []string{"--client-query-buffer-limit", "1mb"}, "big calls", Fail, ""},
 		{"eviction", "", []string{"--maxmemory-policy", "allkeys-lru"}, "maxmemory-policy", Fail, "allkeys-lru"},
-		{"eviction that only INFO tells", "-config", []string{"--maxmemory-policy", "volatile-lru"}, "maxmemory-policy", Fail,
-			"volatile-lru"},
+		{"eviction that only INFO tells", "-config", []string{"--maxmemory-policy", "volatile-lru"},
+			"maxmemory-policy", Fail, "volatile-lru"},
 		{"configuration", "-config", nil, "CONFIG GET", Warn, "NOPERM"},
 		{"questions about rights", "-acl", nil, "ACL DRYRUN", Warn, "NOPERM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP(), testserver.Args(tc.config...))
-			user := append([]string{"ACL", "SETUSER", "some", "on", ">pass", "+@all", "~*", "&*"}, strings.Fields(tc.rights)...)
-			srv.Do(user...)
+			user := []string{"ACL", "SETUSER", "some", "on", ">pass", "+@all", "~*", "&*"}
+			srv.Do(append(user, strings.Fields(tc.rights)...)...)
 			r, err := Try(t.Context(), engine.Config{URL: "redis://some:pass@" + srv.Address()})
 			must.No(t, err)
 			a := named(t, r, tc.ability)
