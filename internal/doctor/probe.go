@@ -63,7 +63,7 @@ type prober struct {
 }
 
 // cleanAfter bounds how long what was loaded is removed, whatever became of the caller.
-const cleanAfter = 10 * time.Second
+const cleanAfter = time.Minute
 
 // Try tries each ability that FlowFabric needs, on the servers of a deployment or of one to be. It loads a small
 // library under a name of its own and writes keys that no store has; nothing is left of either. What it could not

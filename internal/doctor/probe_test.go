@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // left is what a server has: the number of keys, and its libraries with their code.
@@ -62,18 +61,11 @@ func TestTry(t *testing.T) {
 	for name, start := range map[string]func() string{
 		"redis": func() string { return testserver.Redis(t) }, "valkey": func() string { return testserver.Valkey(t) },
 		"embedded": func() string { return testserver.Embedded(t) },
-		"folder":   func() string { return testserver.Start(t, testserver.ServerFolder).URL() },
 		"cluster":  func() string { return testserver.Cluster(t, testserver.ServerRedis).URL() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := engine.Config{URL: start(), Partitions: 3}
+			cfg := engine.Config{URL: start(), Partitions: 3, CallTimeout: time.Hour}
 			before := left(t, cfg.URL)
-			if name == "folder" { // it brings its own library, some time after it answers
-				testwait.Until(t, "it has its library", func() bool {
-					return strings.Contains(left(t, cfg.URL), library.Name)
-				})
-				before = left(t, cfg.URL)
-			}
 			for range 2 {
 				r, err := Try(t.Context(), cfg)
 				must.No(t, err)
@@ -129,7 +121,8 @@ func TestTryWithout(t *testing.T) {
 			srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP(), testserver.Args(tc.config...))
 			user := []string{"ACL", "SETUSER", "some", "on", ">pass", "+@all", "~*", "&*"}
 			srv.Do(append(user, strings.Fields(tc.rights)...)...)
-			r, err := Try(t.Context(), engine.Config{URL: "redis://some:pass@" + srv.Address()})
+			r, err := Try(t.Context(), engine.Config{URL: "redis://some:pass@" + srv.Address(),
+				CallTimeout: time.Hour})
 			must.No(t, err)
 			a := named(t, r, tc.ability)
 			if a.Status != tc.status || !strings.Contains(a.Said, tc.said) {
