@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
+	"github.com/flowfabric/flowfabric-go/benchmarks/crash"
 	"github.com/flowfabric/flowfabric-go/benchmarks/devserver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/lists"
@@ -26,6 +28,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"scale":   predictScale,
 	"batches": measureBatches,
 	"steady":  loadForHours,
+	"crash":   killAgents,
 
 	"embedded":  measureEmbedded,
 	"lists":     measureLists,
@@ -183,4 +186,32 @@ func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) er
 		return err
 	}
 	return gateway.Run(ctx, o, out)
+}
+
+// killAgents kills the workers of agents, or is one of them.
+func killAgents(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) > 0 && args[0] == "worker" {
+		return crash.Work(ctx, args[1:])
+	}
+	var o crash.Options
+	var systems string
+	if _, err := command("crash",
+		"[-server redis-server] [-systems all] [-most 0] [-lanes 2] [-o results/crash.md] [-points]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program of the store of those that need Redis")
+			f.StringVar(&systems, "systems", "all", "comma-separated: "+strings.Join(crash.Names(), ","))
+			f.IntVar(&o.Most, "most", 0, "kills of each kind at most, spread evenly; 0: every write and every step")
+			f.IntVar(&o.Lanes, "lanes", 2, "runs of a system at once, 1..32")
+			f.StringVar(&o.Out, "o", "results/crash.md", "file of the page, if all systems run; empty for none")
+			f.BoolVar(&o.Points, "points", false, "print each run")
+		}); err != nil {
+		return err
+	}
+	if o.Most < 0 || o.Lanes < 1 || o.Lanes > 32 {
+		return fmt.Errorf("crash: -most %d, -lanes %d: want 0 or more kills, and 1..32 runs at once", o.Most, o.Lanes)
+	}
+	if systems != "all" {
+		o.Systems, o.Out = strings.Split(systems, ","), ""
+	}
+	return crash.Run(ctx, o, out, progress)
 }

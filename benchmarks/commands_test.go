@@ -46,6 +46,8 @@ func TestArgumentsOfCommands(t *testing.T) {
 		"report -unknown some.json": "-unknown",
 		"scale -primaries 0":        "0 primaries",
 		"outbox -c 501":             "at most 500",
+		"crash -lanes 0":            "-lanes 0",
+		"crash -systems celery":     `unknown system "celery"`,
 		"against -rounds 0":         "-rounds 0",
 		"against -revision none":    "none",
 		"scale sometimes":           `unknown argument "sometimes"`,

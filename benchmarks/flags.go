@@ -201,7 +201,7 @@ func names() []string {
 func usage(f *flag.FlagSet) {
 	out := f.Output()
 	fmt.Fprint(out, "Usage: go run . [options]; go run . COMMAND -h tells of the\n"+
-		"commands against, batches, embedded, guard, http, lists, outbox, primaries, report, scale, steady\n\n"+
+		"commands against, batches, crash, embedded, guard, http, lists, outbox, primaries, report, scale, steady\n\n"+
 		"Every scenario starts private servers, on unix sockets and without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
