@@ -27,8 +27,8 @@ var (
 	ErrInvalidInput = define("invalid_input", fault.Caller, "a value is not valid")
 	// ErrPayloadTooLarge: an input, result, frame, step, message, signal or summary has more bytes than it may.
 	ErrPayloadTooLarge = define("payload_too_large", fault.Caller, "the bytes exceed the documented limit")
-	// ErrLimit: the maximum number is reached, of steps, waitpoints, signals, messages, replays, members of a
-	// flow or routes.
+	// ErrLimit: the maximum number is reached, of steps, waitpoints, waits for events, signals, messages, replays,
+	// members of a flow or routes.
 	ErrLimit = define("limit_reached", fault.Caller, "the maximum number is reached")
 	// ErrNotFound: the execution, flow, schedule, gate, waitpoint, step, worker or session that the call
 	// names does not exist.
@@ -127,6 +127,8 @@ var (
 	_ = define("waitpoint_not_found", fault.Info, "the execution has no such waitpoint", ErrNotFound)
 	_ = define("waitpoint_not_open", fault.Info, "the waitpoint is closed", ErrWaitpointClosed)
 	_ = define("waitpoint_limit_exceeded", fault.Caller, "the execution has its maximum number of open waitpoints",
+		ErrLimit)
+	_ = define("too_many_expected", fault.Caller, "one filter, or one event, concerns too many waits for events",
 		ErrLimit)
 	_ = define("target_not_signalable", fault.Info, "the execution has ended", ErrTerminal)
 	_ = define("signal_limit_exceeded", fault.Stop, "the suspension has its maximum number of signals", ErrLimit)

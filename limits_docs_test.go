@@ -152,6 +152,8 @@ func TestLimitsDocs(t *testing.T) {
 		"fields of a filter of events":                       fmt.Sprint(limits.MaxFilter),
 		"triggers of a subject":                              fmt.Sprint(limits.MaxTriggers),
 		"definition of a trigger":                            bytes(limits.MaxTrigger),
+		"waits for events with one filter":                   fmt.Sprint(limits.MaxExpected),
+		"waits that one event may concern":                   fmt.Sprint(limits.MaxExpected),
 		"time for which a published event is known":          "1 day",
 		// chat/find.go, chat.New, httpapi/streams.go, lua/lib/written.lua, internal/browsertoken
 		"id of a message of a front end":                                     "128 bytes",

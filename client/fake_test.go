@@ -110,8 +110,8 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 	return b, ok, nil
 }
 
-func (f *fakeStore) PublishEvent(context.Context, engine.Event) (int, bool, error) {
-	return 0, false, f.ask("publish")
+func (f *fakeStore) PublishEvent(context.Context, engine.Event) (engine.PublishedNow, error) {
+	return engine.PublishedNow{}, f.ask("publish")
 }
 
 func (f *fakeStore) PutTrigger(context.Context, engine.Trigger) (bool, error) {

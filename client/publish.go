@@ -19,7 +19,7 @@ import (
 
 // publisher is the part of the engine behind published events. Each call may be repeated.
 type publisher interface {
-	PublishEvent(ctx context.Context, x engine.Event) (starts int, already bool, err error)
+	PublishEvent(ctx context.Context, x engine.Event) (engine.PublishedNow, error)
 	PutTrigger(ctx context.Context, t engine.Trigger) (already bool, err error)
 	RemoveTrigger(ctx context.Context, s engine.Subject, name string) (already bool, err error)
 }
@@ -31,7 +31,7 @@ type Event struct {
 	// ID tells events of the subject apart: 1..256 bytes without control characters. "" mints one.
 	ID string
 	// Data is encoded as JSON, at most 64 KiB; a json.RawMessage is sent as it is. nil is null. It is the input of what
-	// the event starts. At most 1,024 fields outside of lists have a value that is no object.
+	// the event starts, and what a wait returns. At most 1,024 fields outside of lists have a value that is no object.
 	Data any
 	// Namespace has its own subjects. Default Config.Namespace.
 	Namespace string
@@ -41,17 +41,20 @@ type Event struct {
 type Published struct {
 	ID        string `json:"id" jsonschema:"of the event"`
 	Starts    int    `json:"starts" jsonschema:"how many executions it starts, one for each trigger that it matched"`
+	Resumes   int    `json:"resumes" jsonschema:"how many waits it goes to (handler.Task.Expect)"`
 	Duplicate bool   `json:"duplicate" jsonschema:"it was published before, in the last day, and this call did nothing"`
 }
 
 // Publish publishes an event: each [Trigger] of its subject whose filter it matches starts one execution, with the
-// event's data as its input and the tags event.subject and event.id. Triggers that are put later do not see it. When
-// Publish has returned, the store has recorded what is to start; a maintenance loop starts it, soon, whatever fails
-// meanwhile. Each starts once, also if the event is published again with the same ID: the store knows an event for a
-// day, and its executions as long as they are kept. A caller that repeats Publish after an error sets ID.
+// event's data as its input and the tags event.subject and event.id. It goes also to each wait that it matches, see
+// handler.Task.Expect. Triggers and waits that come later do not see it. When Publish has returned, the store has
+// recorded what is to be done; a maintenance loop does it, soon, whatever fails meanwhile. Each is done once, also if
+// the event is published again with the same ID: the store knows an event for a day, and its executions as long as
+// they are kept. A caller that repeats Publish after an error sets ID.
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput with the field, ErrPayloadTooLarge. From the server: ErrConflict
-// when the ID was published with other data, ErrOutOfMemory, ErrTransport.
+// when the ID was published with other data, ErrLimit when it may concern more than 1,000 waits (nothing is published
+// then), ErrOutOfMemory, ErrTransport.
 func (c *Client) Publish(ctx context.Context, event Event) (Published, error) {
 	fail := func(err error) (Published, error) {
 		return Published{}, fmt.Errorf("publish %.128q: %w", event.Subject, err)
@@ -74,11 +77,11 @@ func (c *Client) Publish(ctx context.Context, event Event) (Published, error) {
 	if x.Terms, err = trigger.Terms(x.Data); err != nil {
 		return fail(err)
 	}
-	starts, already, err := c.store.PublishEvent(ctx, x)
+	done, err := c.store.PublishEvent(ctx, x)
 	if err != nil {
 		return fail(err)
 	}
-	return Published{ID: x.ID, Starts: starts, Duplicate: already}, nil
+	return Published{ID: x.ID, Starts: done.Starts, Resumes: done.Resumes, Duplicate: done.Already}, nil
 }
 
 // Trigger starts an execution for each published event of a subject that its filter matches.

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -337,7 +338,10 @@ func (w *Env) token(ctx context.Context, id flowfabric.ExecutionID, key string) 
 	}
 	for name, text := range stored.Waitpoints { // of lua/lib/waitpoint.lua: state, key, kid, digest, nonce, …
 		p := strings.SplitN(text, "\x1f", 6)
-		if len(p) == 6 && p[1] == key && (p[0] == "p" || p[0] == "a") {
+		if len(p) != 6 {
+			continue
+		}
+		if named, _, _ := record.Event(p[1]); named == key && (p[0] == "p" || p[0] == "a") {
 			waitpoint, err := uuid.Parse(name)
 			if err != nil {
 				return suspend.Token{}, err

@@ -19,6 +19,7 @@ var housekeeping = []string{
 	"ff_configure", "ff_boot", "ff_set_subscription", "ff_tick", "ff_session_renew", "ff_session_close",
 	"ff_forward_ring",
 	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker", "ff_note_times", "ff_settle_gates", "ff_refuse_start",
+	"ff_forget_expected",
 	"ff_trim_outbox",
 }
 

@@ -549,7 +549,7 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_resume_execution", "ff_freeze_partition", "ff_mark_dead", "ff_audit_executions", "ff_audit_index",
 		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
 		"ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_put_trigger",
-		"ff_remove_trigger", "ff_list_triggers", "ff_list_workers", "ff_list_versions",
+		"ff_remove_trigger", "ff_list_triggers", "ff_list_expected", "ff_list_workers", "ff_list_versions",
 		"ff_list_sessions", "ff_read_times", "ff_explain_execution", "ff_set_feed",
 		"ff_put_gate", "ff_list_gates", "ff_change_usage", "ff_remove_gate", "ff_attach", "ff_read_gates",
 		"ff_hold_execution",

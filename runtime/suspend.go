@@ -99,6 +99,11 @@ func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, na
 	return opened, err
 }
 
+// ExpectEvent implements [waits.Opener] under the hold.
+func (j *job) ExpectEvent(ctx context.Context, x engine.Expectation) error {
+	return j.held.Persist(ctx, func(ctx context.Context) error { return j.jobs.store.ExpectEvent(ctx, x) })
+}
+
 // CloseWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flowfabric.UUID) (already bool, err error) {
 	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {

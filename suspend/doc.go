@@ -57,6 +57,9 @@
 //		// answer it, in a step
 //	}
 //
+// A handler can wait for an event that any program publishes: handler.Task.Expect says which ([Event]) before the
+// handler does what leads to it, and handler.Await returns its data.
+//
 // # What can go wrong, and what follows
 //
 //   - The process dies after a token was handed out and before the wait: the waitpoint outlives the attempt, the next

@@ -10,6 +10,7 @@ import (
 type Waitpoint struct {
 	ID          flowfabric.UUID `json:"id"`
 	Key         string          `json:"key"`
+	Subject     string          `json:"subject,omitempty" jsonschema:"of the event that it takes"`
 	State       string          `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
 	Kid         string          `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
 	Fingerprint string          `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`

@@ -15,10 +15,10 @@ import (
 )
 
 var publishVerb = verb{
-	use: "publish SUBJECT", short: "Publish an event, which starts what its triggers say",
+	use: "publish SUBJECT", short: "Publish an event, which starts and resumes executions",
 	long: `publish tells that something has happened. Each trigger of the subject whose filter the data matches
-starts one execution, with the data as its input. With --id a repeat within a day starts nothing again; other
-data under the same id is refused.`,
+starts one execution, with the data as its input, and each execution that waits for such an event goes on. With
+--id a repeat within a day does nothing again; other data under the same id is refused.`,
 	example: `  flowfabric publish order.paid --data '{"order":{"id":17,"state":"paid"}}' --id payment-77
   flowfabric publish cache.stale`,
 	route: "POST /v1/events:publish", namespace: "namespace",
@@ -42,11 +42,11 @@ data under the same id is refused.`,
 		}
 		return q.app.show(p, func(page *page) {
 			if p.Duplicate {
-				page.say("event %s: duplicate, nothing started (%s the first time)", p.ID,
-					count(p.Starts, "execution"))
+				page.say("event %s: duplicate, nothing started (%s, %s the first time)", p.ID,
+					count(p.Starts, "execution"), count(p.Resumes, "wait"))
 				return
 			}
-			page.say("event %s: %s (published)", p.ID, count(p.Starts, "execution"))
+			page.say("event %s: %s, %s (published)", p.ID, count(p.Starts, "execution"), count(p.Resumes, "wait"))
 		})
 	},
 }

@@ -3,11 +3,13 @@ package howto_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // OrderChange is what happened to an order.
@@ -32,6 +34,56 @@ func listen(ctx context.Context, c *client.Client) error {
 func changed(ctx context.Context, c *client.Client, change OrderChange) error {
 	_, err := c.Publish(ctx, client.Event{Subject: "order.changed", ID: change.ID, Data: change})
 	return err
+}
+
+// Invoice is sent to a customer, and Payment is what comes back.
+type Invoice struct{ ID string }
+
+type Payment struct {
+	Invoice string `json:"invoice"`
+	Amount  int    `json:"amount"`
+}
+
+var sent = make(chan Invoice, 10)
+
+func send(_ context.Context, in Invoice) error {
+	sent <- in
+	return nil
+}
+
+// invoice sends an invoice and waits until it is paid.
+func invoice(ctx context.Context, t *handler.Task, in Invoice) (Payment, error) {
+	err := t.Expect(ctx, "paid", suspend.Event{Subject: "invoice.paid", Where: map[string]any{"invoice": in.ID}})
+	if err != nil {
+		return Payment{}, err
+	}
+	if _, err = handler.Step(ctx, t, "send", func(ctx context.Context) (bool, error) {
+		return true, send(ctx, in)
+	}); err != nil {
+		return Payment{}, err
+	}
+	return handler.Await[Payment](ctx, t, "paid", suspend.Within(30*24*time.Hour))
+}
+
+func TestEventsResumeWork(t *testing.T) {
+	Bill := handler.Define[Invoice, Payment]("bill")
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Bill, invoice))
+	exec, err := client.Submit(ctx, c, Bill, Invoice{ID: "i7"})
+	must(t, err)
+	<-sent
+	for id, resumes := range map[string]int{"i8": 0, "i7": 1} {
+		p, err := c.Publish(ctx, client.Event{Subject: "invoice.paid", Data: Payment{Invoice: id, Amount: 12}})
+		if err != nil || p.Resumes != resumes || p.Starts != 0 {
+			t.Errorf("%s: %+v, %v", id, p, err)
+		}
+	}
+	if paid, err := exec.Result(ctx); err != nil || paid != (Payment{"i7", 12}) || len(sent) != 0 {
+		t.Errorf("%+v, %v, %d sent again", paid, err, len(sent))
+	}
+	p, err := c.Publish(ctx, client.Event{Subject: "invoice.paid", Data: Payment{Invoice: "i7"}})
+	if err != nil || p.Resumes != 0 {
+		t.Errorf("it waits no more: %+v, %v", p, err)
+	}
 }
 
 func TestEventsStartWork(t *testing.T) {

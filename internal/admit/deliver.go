@@ -34,6 +34,9 @@ type Outbox interface {
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
 	CreateExecutions(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error)
 	RefuseStart(ctx context.Context, s engine.Subject, trigger, code, event string) error
+	BringEvent(ctx context.Context, x *engine.Published, to engine.EventResume) error
+	ForgetExpected(ctx context.Context, partition uint16, items []engine.Expected) (forgotten int, err error)
+	Partitions() uint16
 	GatePartitions() uint16
 }
 
@@ -51,10 +54,10 @@ type delivery struct {
 }
 
 // Deliver tells gates and executions what a partition's outbox has for them, about 100 entries of it, starts what
-// published events start, opens the routes that wait for what became free, and forgets what was delivered. It returns
-// how many entries that were; 0 when there is nothing. The process that owns the partition's tick calls it; that two
-// do, or one again after an error or a crash, is harmless. With an error of a recipient's partition the entries for it
-// stay, and those behind them are looked at, too, up to 6,400.
+// published events start, brings them to the waits that they match, opens the routes that wait for what became free,
+// and forgets what was delivered. It returns how many entries that were; 0 when there is nothing. The process that
+// owns the partition's tick calls it; that two do, or one again after an error or a crash, is harmless. With an error
+// of a recipient's partition the entries for it stay, and those behind them are looked at, too, up to 6,400.
 func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, err error) {
 	d := delivery{box: box, stuck: map[recipient]bool{}}
 	after := ""
@@ -79,7 +82,8 @@ func (d *delivery) tell(ctx context.Context, entries []engine.OutboxEntry) error
 	for _, x := range entries {
 		news = append(news, x.News...)
 	}
-	return errors.Join(d.settleGates(ctx, news), d.await(ctx, entries), d.start(ctx, entries))
+	return errors.Join(d.settleGates(ctx, news), d.await(ctx, entries), d.start(ctx, entries), d.bring(ctx, entries),
+		d.forget(ctx, entries))
 }
 
 // trim forgets the entries of which everybody was told.
@@ -89,6 +93,7 @@ func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.
 		if !slices.ContainsFunc(x.News, func(n engine.News) bool { return d.stuck[d.gate(n)] }) &&
 			!slices.ContainsFunc(x.Awaiting, func(w engine.Awaiting) bool { return d.stuck[executions(w.Awaited)] }) &&
 			!slices.ContainsFunc(x.Ends, func(w engine.AwaitedEnd) bool { return d.stuck[executions(w.Waiter)] }) &&
+			!slices.ContainsFunc(x.Forget, func(w engine.Expected) bool { return d.stuck[d.subject(w)] }) &&
 			!d.late(x.Event) {
 			ids = append(ids, x.ID)
 		}

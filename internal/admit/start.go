@@ -32,11 +32,11 @@ func starts(entries []engine.OutboxEntry) (all []start) {
 	return all
 }
 
-// late tells whether something that an event starts was not created.
+// late tells whether something that an event starts was not created, or a wait did not get it.
 func (d *delivery) late(x *engine.Published) bool {
-	return x != nil && slices.ContainsFunc(x.Starts, func(s engine.TriggerStart) bool {
+	return x != nil && (slices.ContainsFunc(x.Starts, func(s engine.TriggerStart) bool {
 		return d.stuck[executions(s.Execution)]
-	})
+	}) || slices.ContainsFunc(x.Resumes, func(r engine.EventResume) bool { return d.stuck[executions(r.Execution)] }))
 }
 
 // start creates what events start. Ids follow from event and trigger, so what was created before is left alone. What a

@@ -430,6 +430,9 @@ func (w *env) stage() staged {
 	recurring := w.recurring(w.named("s"), time.Minute)
 	subject, term := uuid.NewString(), strings.Repeat("0", 32)
 	w.must("ff_put_trigger", proto, subject, "default", "order.paid", "started", "definition", "1", term)
+	own := func(id flowfabric.ExecutionID) string { return strconv.Itoa(int(w.p)) + "." + ids.UUID(id).String() }
+	expected := own(id)
+	w.must("ff_expect_event", proto, subject, expected, handed.ID.String(), handed.Digest, "1", term)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
 	gated := w.gateCalls(w.stageGates())
@@ -485,6 +488,8 @@ func (w *env) stage() staged {
 		call{"ff_list_triggers", []string{proto, "", "", "10"}},
 		call{"ff_publish_event", []string{proto, subject, uuid.NewString(), "default", "order.paid", "e1",
 			strings.Repeat("a", 64), "{}", "1", term}},
+		call{"ff_expect_event", []string{proto, subject, own(asleep), wait.ID.String(), wait.Digest, "1", term}},
+		call{"ff_forget_expected", []string{proto, "1", subject, expected, handed.ID.String()}},
 		call{"ff_refuse_start", []string{proto, subject, "started", "lane_closed", "e1"}},
 		call{"ff_audit_executions", []string{proto, "1", "2", ids.UUID(id).String(), ids.UUID(asleep).String()}},
 		call{"ff_audit_index", []string{proto, "1", "alarms", "", "2"}},

@@ -55,6 +55,7 @@ var refusedWhenFull = map[string]string{
 	"ff_set_tags":                 "tags",
 	"ff_create_pending_waitpoint": "a waitpoint",
 	"ff_suspend_execution":        "a suspension",
+	"ff_expect_event":             "a wait for an event",
 	"ff_deliver_signal":           "a signal",
 	"ff_approve_waitpoint":        "a signal",
 	"ff_send_message":             "a message",

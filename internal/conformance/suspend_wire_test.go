@@ -14,7 +14,7 @@ import (
 
 // wirePend opens a waitpoint for an hour, as a step under its name unless that is empty.
 func wirePend(name string, m engine.Minted) []string {
-	return []string{name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce, "3600000"}
+	return []string{name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce, "3600000", "", ""}
 }
 
 func wireSuspend(q engine.Suspension) []string {

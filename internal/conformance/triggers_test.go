@@ -67,9 +67,9 @@ func (w *env) event(s engine.Subject, data string, places map[string]*env) engin
 // publish publishes an event that starts so many executions.
 func (w *env) publish(x engine.Event, starts int) {
 	w.Helper()
-	n, already, err := w.e.PublishEvent(w.ctx, x)
+	out, err := w.e.PublishEvent(w.ctx, x)
 	w.no(err)
-	w.all("published", eq(n, starts), eq(already, false))
+	w.all("published", eq(out, engine.PublishedNow{Starts: starts}))
 	w.check()
 }
 
@@ -98,9 +98,9 @@ var triggerScenarios = []scenario{
 			entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 			w.no(err)
 			w.unchanged("published again", func() {
-				n, already, err := w.e.PublishEvent(w.ctx, x)
+				out, err := w.e.PublishEvent(w.ctx, x)
 				w.no(err)
-				w.all("again", eq(n, 2), eq(already, true))
+				w.all("again", eq(out, engine.PublishedNow{Starts: 2, Already: true}))
 			})
 			spread(w, other)
 			all := w.read(triggered(s, x.ID, "all"))
@@ -129,7 +129,7 @@ var triggerScenarios = []scenario{
 		changed := x
 		changed.Data = []byte(`{"a":2}`)
 		w.unchanged("other data", func() {
-			_, _, err := w.e.PublishEvent(w.ctx, changed)
+			_, err := w.e.PublishEvent(w.ctx, changed)
 			w.is(err, denied.Idempotency)
 		})
 		key := w.k.Published(ids.Published(subjectID(s), x.ID).String())
@@ -139,9 +139,9 @@ var triggerScenarios = []scenario{
 		same(w, "nothing to tell", w.text(key) != "", true)
 		elsewhere := x
 		elsewhere.Namespace = "another"
-		_, already, err := w.e.PublishEvent(w.ctx, elsewhere)
+		out, err := w.e.PublishEvent(w.ctx, elsewhere)
 		w.no(err)
-		same(w, "of another namespace", already, false)
+		same(w, "of another namespace", out.Already, false)
 		p, id := ids.Subject(partitions, "another", s.Text)
 		w.set("DEL", fmt.Sprintf("ff:{fp:%d}:pb:%s", p, ids.Published(id, x.ID)))
 	}},

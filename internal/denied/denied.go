@@ -90,6 +90,7 @@ var (
 	StreamConflict     = fault.Named("stream_conflict")
 	SummaryTooLarge    = fault.Named("summary_too_large")
 	StepLimit          = fault.Named("step_limit_exceeded")
+	TooManyExpected    = fault.Named("too_many_expected")
 	WaitpointLimit     = fault.Named("waitpoint_limit_exceeded")
 	SignalLimit        = fault.Named("signal_limit_exceeded")
 	MailboxFull        = fault.Named("mailbox_full")

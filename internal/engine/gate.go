@@ -104,7 +104,8 @@ type OutboxEntry struct {
 	News     []News
 	Awaiting []Awaiting   // executions that are to be told who waits for them
 	Ends     []AwaitedEnd // waiters that are to be told
-	Event    *Published   // that starts executions
+	Event    *Published   // that starts executions, and resumes waits
+	Forget   []Expected   // waitpoints that are closed
 }
 
 // ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and
@@ -130,6 +131,8 @@ func (x *OutboxEntry) notice(partitions, partition uint16, kind string, h header
 		x.awaited(kind, partition, &h)
 	case "p", "s":
 		return x.published(partitions, kind, h.rest)
+	case "r", "x":
+		x.expected(partition, kind, &h)
 	case "g":
 		x.News = append(x.News, News{Gate: h.next(), Execution: h.id(partition), What: h.next(), Epoch: h.unsigned()})
 	default:

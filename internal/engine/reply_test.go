@@ -214,7 +214,8 @@ const (
 	sampleUUID   = "00000000-0000-4000-8000-000000000001"
 	sampleSignal = sampleUUID + "\x1f" + sampleUUID +
 		"\x1fkey\x1fgo\x1f\x1fweb\x1fme\x1f\x1f\x1f5\x1f6\x1fjson\x1fappended_to_waitpoint\x1f7\x1f3\x1f1"
-	samplePoint = "c\x1fkey\x1fk1\x1fd\x1fn\x1f5\x1f6\x1f7\x1f" + sampleUUID + "\x1f1\x1f1\x1f8\x1f9\x1fresumed\x1f1"
+	samplePoint = "c\x1fkey\x1fk1\x1fd\x1fn\x1f5\x1f6\x1f7\x1f" + sampleUUID + "\x1f1\x1f1\x1f8\x1f9\x1fresumed\x1f1" +
+		"\x1forder.paid"
 )
 
 var sampleResume = "it\x1fsignal\x1f" + sampleUUID + "\x1f5\x1f6\x1f" + sampleUUID + "\x1f\x1f\x1f1\x1f" +

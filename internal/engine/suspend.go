@@ -23,14 +23,19 @@ import (
 // CreatePendingWaitpoint opens a waitpoint while the attempt goes on, for 1 s to 7 days, so that its token can be
 // handed out before the attempt suspends; signals are buffered (lua/suspend/ff_create_pending_waitpoint.lua). With a
 // name (≤ 128 bytes) it is kept as a step: a later call under that name, in any attempt, gets the same waitpoint,
-// whatever identity was minted for it. denied.WaitpointLimit beyond 64 open ones; ErrNoTokenKeys,
-// denied.KidNotCurrent (slot 0: the current kid).
+// whatever identity was minted for it. With Minted.Event it takes an event, see ExpectEvent. denied.WaitpointLimit
+// beyond 64 open ones; ErrNoTokenKeys, denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m Minted,
 	life time.Duration) (Opened, error) {
-	r, _, err := ask[wire.CreatePendingWaitpointReply](ctx, e, f.Execution.Partition(),
-		wire.CreatePendingWaitpoint{Fence: fenceOf(f), Name: name, Waitpoint: m.ID.String(), Key: m.Key, Kid: m.Kid,
-			Digest: m.Digest, Nonce: m.Nonce, Lifetime: life})
-	return Opened{ID: r.Waitpoint, Key: r.Key, Kid: r.Kid, Nonce: r.Nonce, ExpiresAt: r.Expires}, err
+	q := wire.CreatePendingWaitpoint{Fence: fenceOf(f), Name: name, Waitpoint: m.ID.String(), Key: m.Key, Kid: m.Kid,
+		Digest: m.Digest, Nonce: m.Nonce, Lifetime: life}
+	if m.Event != (Subject{}) {
+		_, q.Subject = e.place(m.Event)
+		q.Text = m.Event.Text
+	}
+	r, _, err := ask[wire.CreatePendingWaitpointReply](ctx, e, f.Execution.Partition(), q)
+	return Opened{ID: r.Waitpoint, Key: r.Key, Kid: r.Kid, Nonce: r.Nonce, ExpiresAt: r.Expires, Event: q.Subject,
+		Wanted: q.Subject != ""}, err
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has

@@ -41,20 +41,27 @@ type Event struct {
 }
 
 // PublishEvent publishes an event (lua/operate/ff_publish_event.lua): each trigger that it matches starts one
-// execution, soon. starts is how many. An event that was published in the last day is answered as it was then. The
-// call may be repeated. denied.Idempotency for other data under the same id; ErrInvalidInput; ErrPayloadTooLarge.
-func (e *Engine) PublishEvent(ctx context.Context, x Event) (starts int, already bool, err error) {
+// execution, and each wait that it matches gets it, soon. starts and resumes are how many. An event that was published
+// in the last day is answered as it was then. The call may be repeated. denied.Idempotency for other data under the
+// same id; denied.TooManyExpected for more than 1,000 waits that it may concern; ErrInvalidInput; ErrPayloadTooLarge.
+func (e *Engine) PublishEvent(ctx context.Context, x Event) (out PublishedNow, err error) {
 	partition, subject := e.place(x.Subject)
 	sum := sha256.Sum256(x.Data)
 	payload, err := e.seal("ff_publish_event", x.Data)
 	if err != nil {
-		return 0, false, err
+		return out, err
 	}
 	r, already, err := ask[wire.PublishEventReply](ctx, e, partition, wire.PublishEvent{Subject: subject,
 		Event:     ids.Published(uuid.MustParse(subject), x.ID).String(),
 		Namespace: x.Namespace, Text: x.Text, ID: x.ID, Digest: hex.EncodeToString(sum[:]), Terms: x.Terms,
 		Payload: rueidis.BinaryString(payload)})
-	return r.Starts, already, err
+	return PublishedNow{Starts: r.Starts, Resumes: r.Resumes, Already: already}, err
+}
+
+// PublishedNow answers PublishEvent.
+type PublishedNow struct {
+	Starts, Resumes int
+	Already         bool // it was published before, and the numbers are those of then
 }
 
 // Trigger starts something for each event of a subject that has all of its terms.
@@ -121,7 +128,9 @@ type Published struct {
 	At     time.Time
 	Data   []byte // as it is stored
 	Starts []TriggerStart
-	event  uuid.UUID
+	// Resumes are the waits that it goes to.
+	Resumes []EventResume
+	event   uuid.UUID
 }
 
 // TriggerStart is a trigger that an event matched, as it was then, and the execution that it starts because of it.

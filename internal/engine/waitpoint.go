@@ -25,8 +25,9 @@ type Minted struct {
 	ID     flowfabric.UUID
 	Key    string // 1..256 bytes without control characters
 	Kid    string
-	Nonce  string // 32 hex digits
-	Digest string // 64 hex digits
+	Nonce  string  // 32 hex digits
+	Digest string  // 64 hex digits
+	Event  Subject // of the event that it takes; zero: it takes none
 }
 
 // Opened is a waitpoint as its holder gets to know it; the token follows from it and the secret of its kid.
@@ -37,6 +38,8 @@ type Opened struct {
 	Nonce     string
 	ExpiresAt time.Time // of a pending one; of one that is waited on, the end of the wait, if it has one
 	Closed    bool      // the handler has closed it
+	Event     string    // what stands for the subject of the event that it takes; "": it takes none
+	Wanted    bool      // that event has not come
 }
 
 // DecodeOpened reads the step that keeps a pending waitpoint.
@@ -45,6 +48,9 @@ func DecodeOpened(blob []byte) (Opened, error) {
 	out := Opened{ID: r.UUID(), Kid: r.Text(), Nonce: r.Text()}
 	ms := r.number()
 	out.ExpiresAt, out.Closed, out.Key = time.UnixMilli(ms).UTC(), ms == 0, r.Text()
+	if key, event, ok := strings.Cut(out.Key, "\x1e"); ok && event != "" {
+		out.Key, out.Wanted, out.Event = key, event[0] == '1', event[1:]
+	}
 	return out, r.fail()
 }
 
@@ -89,7 +95,7 @@ func openState(letter string) bool { return letter == "p" || letter == "a" }
 
 // decodeWaitpoint reads what lua/lib/waitpoint.lua stores.
 func decodeWaitpoint(id, text string) (w suspend.Waitpoint, err error) {
-	r := parts("waitpoint "+clip(id), append([]string{id}, strings.Split(text, unit)...), 16)
+	r := parts("waitpoint "+clip(id), append([]string{id}, strings.Split(text, unit)...), 17)
 	w.ID = r.UUID()
 	letter := r.Text()
 	if w.State = waitpointStates[letter]; w.State == "" {
@@ -100,6 +106,8 @@ func decodeWaitpoint(id, text string) (w suspend.Waitpoint, err error) {
 	w.CreatedAt, w.ActivatedAt, w.ExpiresAt, w.Suspension = r.InstantOr0(), r.InstantOr0(), r.InstantOr0(), r.UUIDOr0()
 	w.Signals, w.Matched, w.LastSignalAt, w.ClosedAt = r.Int(), r.Int(), r.InstantOr0(), r.InstantOr0()
 	w.CloseReason = r.Text()
+	r.Text() // its bytes
+	w.Subject = r.Text()
 	return w, r.fail()
 }
 

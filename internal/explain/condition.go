@@ -37,6 +37,9 @@ func inCondition(f engine.Facts) string {
 func part(p []string, points []suspend.Waitpoint, said []string, have int) string {
 	key := func(number string) string {
 		if n, err := strconv.Atoi(number); err == nil && n >= 1 && n <= len(points) {
+			if s := points[n-1].Subject; s != "" {
+				return quote(points[n-1].Key) + ", which takes an event " + quote(s)
+			}
 			return quote(points[n-1].Key)
 		}
 		return "number " + number

@@ -74,6 +74,9 @@ func suspended(f engine.Facts) account {
 		case strings.HasPrefix(s.Condition, "M\x1f") && !strings.Contains(s.Condition, "\x1e"):
 			a.next = "It becomes claimable" + after(s) +
 				" once one has come (client.Send), or an operator resumes it (admin.Resume)."
+		case slices.ContainsFunc(s.Waitpoints, func(w suspend.Waitpoint) bool { return w.Subject != "" }):
+			a.next = "It becomes claimable" + after(s) +
+				" once that has come (client.Publish of an event that matches, client.Signal or client.Approve), or an operator resumes it (admin.Resume)."
 		case s.Condition != "O" && s.Condition != "T":
 			a.next = "It becomes claimable" + after(s) +
 				" once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."

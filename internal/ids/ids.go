@@ -95,6 +95,11 @@ func Triggered(partitions uint16, event uuid.UUID, trigger string) (uint16, uuid
 	return Partition(id, partitions), id
 }
 
+// Brought is the signal with which an event comes to a waitpoint: the same for everybody who brings it.
+func Brought(event, waitpoint uuid.UUID) uuid.UUID {
+	return Derive("flowfabric brought event v1", event.String(), waitpoint.String())
+}
+
 // Derive makes a UUID out of texts, under a label that says what they are.
 func Derive(label string, parts ...string) uuid.UUID {
 	h := sha256.New()

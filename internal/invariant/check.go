@@ -54,6 +54,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.registry()
 	l.times()
 	l.triggers()
+	l.expected()
 	l.flows()
 	l.gateTables()
 	l.keyed()

@@ -56,6 +56,7 @@ var areas = map[string]string{
 	":cr:": "zset", ":ct:": "zset", ":cv:": "set",
 	":versions": "zset",
 	":triggers": "zset", ":tr:": "hash", ":td:": "hash", ":pb:": "string",
+	":expected": "zset", ":ew:": "hash", ":et:": "set",
 	":tm:": "hash", ":tk:": "hash", ":tn:": "string",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash",

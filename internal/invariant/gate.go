@@ -85,6 +85,9 @@ func (l *look) notice(entry, kind, text string) {
 		}
 		return
 	}
+	if kind == "r" && noticeResume.MatchString(text) || kind == "x" && noticeForget.MatchString(text) {
+		return
+	}
 	if kind == "p" && noticeEvent.MatchString(text) || kind == "s" && noticeTrigger.MatchString(text) {
 		return
 	}

@@ -267,7 +267,15 @@ func (x *execution) ownStep(name, value string) {
 		x.say("step %q is %.200q", name, value)
 		return
 	}
-	if p, known := x.points[parts[0]]; known && (p.kid != parts[1] || p.nonce != parts[2] || p.key != parts[4]) {
+	p, known := x.points[parts[0]]
+	key := p.key
+	switch {
+	case p.event != "" && p.open() && p.signals == "0":
+		key += "\x1e1" + p.event
+	case p.event != "":
+		key += "\x1e0" + p.event
+	}
+	if known && (p.kid != parts[1] || p.nonce != parts[2] || key != parts[4]) {
 		x.say("step %q is %.200q, its waitpoint %q", name, value, p)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
 // point is one waitpoint as the layout writes it.
@@ -11,6 +13,7 @@ type point struct {
 	state, key, kid, digest, nonce                  string
 	created, activated, expires, suspension         string
 	signals, matched, last, closed, reason, payload string
+	event                                           string // what stands for the subject of the one that it takes
 }
 
 // open tells whether the waitpoint takes signals.
@@ -33,7 +36,9 @@ func parsePoint(text string) (p point, ok bool) {
 	if len(v) != 15 {
 		return p, false
 	}
-	return point{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]}, true
+	key, event, _ := record.Event(v[1])
+	return point{v[0], key, v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13],
+		v[14], event}, true
 }
 
 // most is how many waitpoints an execution may be seen with: 64 pending and 16 fresh ones open, 64 closed.
@@ -171,7 +176,8 @@ func (x *execution) reopened(all map[string]point) {
 		answered := before.state == "x" && p.state == "c" && p.reason == "resumed" // by what had come in time
 		if !before.open() && !answered && (p.state != before.state || p.closed != before.closed ||
 			p.reason != before.reason || p.digest != before.digest) ||
-			before.state == "a" && p.state == "p" || p.key != before.key || p.created != before.created ||
+			before.state == "a" && p.state == "p" || p.key != before.key || p.event != before.event ||
+			p.created != before.created ||
 			atoi(p.signals) < atoi(before.signals) || atoi(p.matched) < atoi(before.matched) {
 			x.say("waitpoint %s went back from %q to %q", id, before, p)
 		}

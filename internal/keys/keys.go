@@ -136,7 +136,16 @@ func (p Partition) Triggers() string                   { return string(p) + ":tr
 func (p Partition) TriggerTerms(subject string) string { return string(p) + ":tr:" + subject }
 func (p Partition) TriggerFacts(subject string) string { return string(p) + ":td:" + subject }
 func (p Partition) Published(event string) string      { return string(p) + ":pb:" + event }
-func (p Partition) Doorbell(instance string) string    { return string(p) + ":bell:" + instance }
+
+// zset: every waitpoint that takes an event of a subject of the partition; of a subject, hash: what is known of them;
+// set: those that are filed under a term
+func (p Partition) Expected() string                   { return string(p) + ":expected" }
+func (p Partition) Expectations(subject string) string { return string(p) + ":ew:" + subject }
+func (p Partition) Filed(subject, term string) string {
+	return string(p) + ":et:" + subject + ":" + term
+}
+
+func (p Partition) Doorbell(instance string) string { return string(p) + ":bell:" + instance }
 
 func (p Partition) Gate(name string) string     { return string(p) + ":ga:" + name }
 func (p Partition) GateLog(name string) string  { return string(p) + ":gh:" + name }

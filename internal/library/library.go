@@ -29,7 +29,7 @@ var libs = []string{
 	"root", "timers", "route", "lane", "gate", "ready", "turns", "share", "meter", "ledger", "starts", "service",
 	"feed", "graph", "core", "history", "session", "fence", "doorbell", "urgent", "listing", "catalogue", "indexes",
 	"home", "token",
-	"signals", "waitpoint", "steps", "mailbox", "wait_others", "subject", "wait_children", "condition",
+	"signals", "waitpoint", "steps", "mailbox", "wait_others", "subject", "expect", "wait_children", "condition",
 	"suspension", "talk",
 	"delivery", "keyed", "base", "purge", "create", "debounce", "member", "schedule", "stream", "settle", "chain",
 	"written", "joblog",

@@ -140,6 +140,7 @@ const (
 	MaxEventDepth  = 16       // objects inside each other, of which fields are looked at
 	MaxFilter      = 8        // fields that a filter asks for
 	MaxTriggers    = 100      // of a subject
+	MaxExpected    = 1000     // waits of one filter, and that an event may concern
 	MaxTrigger     = 16 << 10 // bytes of a trigger's definition
 	MaxJitter      = 24 * time.Hour
 

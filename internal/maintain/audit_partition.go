@@ -31,7 +31,7 @@ var (
 		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
 		"ins", "refused", "refusals", "bad", "dsdue", "sm", "cv",
-		"versions", "tm", "tk", "tn", "triggers", "tr", "td", "pb"}
+		"versions", "tm", "tk", "tn", "triggers", "tr", "td", "pb", "expected", "ew", "et"}
 )
 
 // part is the audit of one partition.
@@ -234,5 +234,6 @@ func (p *part) indexes(ctx context.Context) {
 	}
 	p.headers(ctx)
 	p.awaited(ctx)
+	p.expected(ctx)
 	p.index(ctx, "wake")
 }

@@ -84,6 +84,10 @@ func (p *post) CreateExecutions(context.Context, uint16, []engine.NewExecution) 
 
 func (p *post) RefuseStart(context.Context, engine.Subject, string, string, string) error { return nil }
 
+func (p *post) BringEvent(context.Context, *engine.Published, engine.EventResume) error { return nil }
+
+func (p *post) ForgetExpected(context.Context, uint16, []engine.Expected) (int, error) { return 0, nil }
+
 func (p *post) NoteWaiters(context.Context, uint16, []engine.Awaiting, bool) ([]engine.Awaited, error) {
 	panic("nobody is awaited")
 }

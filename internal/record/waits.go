@@ -97,6 +97,14 @@ func DecodeWaits(text string) Waits {
 	return w
 }
 
+// Event is the key of a waitpoint, and of one that takes a published event what stands for its subject, and the
+// subject. part is the key as it is stored.
+func Event(part string) (key, id, subject string) {
+	key, event, _ := strings.Cut(part, "\x1e")
+	id, subject, _ = strings.Cut(event, " ")
+	return key, id, subject
+}
+
 // Step is what the step of a waitpoint is called, its value, and what the log of steps says of it; ok is false if
 // nothing records it.
 func (w Waits) Step(id string) (name, value, log string, ok bool) {
@@ -105,13 +113,22 @@ func (w Waits) Step(id string) (name, value, log string, ok bool) {
 	if len(p) < 15 || len(words) < 2 {
 		return "", "", "", false
 	}
-	if words = append(words, p[1]); p[7] == "" {
+	key, event, _ := Event(p[1])
+	words = append(words, key)
+	if event != "" {
+		wanted := "0"
+		if (p[0] == "p" || p[0] == "a") && p[9] == "0" {
+			wanted = "1"
+		}
+		key += "\x1e" + wanted + event
+	}
+	if p[7] == "" {
 		p[7] = "9999999999999"
 	}
 	if p[13] == "proactive_close" {
 		p[7] = "0"
 	}
-	return "\x1fw:" + words[2], strings.Join([]string{id, p[2], p[4], p[7], p[1]}, " "),
+	return "\x1fw:" + words[2], strings.Join([]string{id, p[2], p[4], p[7], key}, " "),
 		words[0] + " " + p[createdPart] + " 0 " + words[1], true
 }
 

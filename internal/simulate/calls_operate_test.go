@@ -63,6 +63,20 @@ func (l lossy) NoteWaiters(ctx context.Context, p uint16, items []engine.Awaitin
 	return out, err
 }
 
+func (l lossy) BringEvent(ctx context.Context, x *engine.Published, to engine.EventResume) error {
+	return l.w.call(to.Execution.Partition(), l.who, fmt.Sprintf("brings event %s to %s", x.ID, short(to.Execution)),
+		func() (string, error) { return "", l.Engine.BringEvent(ctx, x, to) })
+}
+
+func (l lossy) ForgetExpected(ctx context.Context, p uint16, items []engine.Expected) (n int, err error) {
+	err = l.w.call(p, l.who, fmt.Sprintf("forgets %d waits for events in %d", len(items), p), func() (string, error) {
+		out, err := l.Engine.ForgetExpected(ctx, p, items)
+		n = out
+		return "", err
+	})
+	return n, err
+}
+
 func (w *world) deliver(who string, p uint16) {
 	if _, err := admit.Deliver(w.ctx, lossy{w.e, w, who}, p); err != nil && !errors.Is(err, errLost) {
 		w.wrong("deliver the outbox of %d: %v", p, err)

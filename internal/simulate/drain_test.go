@@ -18,6 +18,7 @@ const rounds = 60
 func (w *world) drain() {
 	w.faults, w.late = 0, nil
 	w.log("no more faults")
+	w.unheard()
 	m, k := w.drainers()
 	for _, name := range schedules {
 		_ = w.removeSchedule("p1", name)
@@ -39,6 +40,7 @@ func (w *world) drain() {
 	if !over && len(w.bad) == 0 {
 		w.wrong("everything has ended, but a flow goes on, or an outbox is never empty")
 	}
+	w.unexpected()
 	w.audit()
 }
 

@@ -236,8 +236,10 @@ func (k *worker) work(j *job) {
 		name := engine.ReceiptName(mailbox, k.names+1)
 		k.names++
 		k.hand(j, false, func() error { return k.receive(who, f, name, mailbox) })
-	case n < 46:
+	case n < 42:
 		k.suspend(j)
+	case n < 46:
+		k.hear(j)
 	case n < 54:
 		k.family(j)
 	case n < 58:

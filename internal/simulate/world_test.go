@@ -51,6 +51,7 @@ type world struct {
 	calls // faults, the journal
 	truth // what really happened
 	gates // of a world with slots
+	heard
 
 	checker *invariant.Checker
 	touched [partitions]bool
@@ -76,7 +77,8 @@ func newWorld(t testing.TB, seed uint64, change func(lua string) string) *world 
 	srv, err := embedded.Start(t.Context(), embedded.Config{InProcess: true})
 	no(err)
 	w := &world{seed: seed, r: rand.New(rand.NewPCG(seed, 0)), ctx: t.Context(), srv: srv, now: time.UnixMilli(begin),
-		checker: invariant.NewChecker(), calls: calls{hash: sha256.New()}}
+		checker: invariant.NewChecker(), calls: calls{hash: sha256.New()},
+		heard: heard{map[string]engine.PublishedNow{}, map[flowfabric.UUID]bool{}}}
 	srv.SetTime(w.now)
 	w.e, err = engine.Open(t.Context(), engine.Config{URL: srv.URL(), Partitions: partitions, TestClock: true,
 		Logger: slog.New(slog.DiscardHandler), CallTimeout: time.Hour})
@@ -116,7 +118,8 @@ func (w *world) people() {
 	for _, name := range []string{"m1", "m2"} {
 		w.actors = append(w.actors, &maintainer{party: party{world: w, name: name}})
 	}
-	w.actors = append(w.actors, &operator{party: party{world: w, name: "o1"}})
+	w.actors = append(w.actors, &operator{party: party{world: w, name: "o1"}},
+		&publisher{party: party{world: w, name: "e1"}})
 }
 
 func (w *world) close() {

@@ -29,6 +29,11 @@ func (o *opener) ReceiveMessages(context.Context, flowfabric.Fence, engine.Recei
 	return engine.Receipt{}, false, errors.New("no mailbox here")
 }
 
+func (o *opener) ExpectEvent(_ context.Context, x engine.Expectation) error {
+	o.expected = append(o.expected, x)
+	return o.lost
+}
+
 func (o *opener) CloseWaitpoint(_ context.Context, _ flowfabric.Fence, id flowfabric.UUID) (bool, error) {
 	o.closes = append(o.closes, id)
 	return false, o.lost

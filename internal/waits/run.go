@@ -27,6 +27,7 @@ import (
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
 		life time.Duration) (engine.Opened, error)
+	ExpectEvent(ctx context.Context, x engine.Expectation) error
 	CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id flowfabric.UUID) (already bool, err error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReceiveMessages(ctx context.Context, f flowfabric.Fence,
@@ -259,7 +260,7 @@ func (p *Run) Pending(ctx context.Context, key string, life time.Duration) (susp
 	if err := p.inside(ctx, "waitpoint "+key); err != nil {
 		return suspend.Token{}, err
 	}
-	w, err := p.open(ctx, key, life)
+	w, err := p.open(ctx, engine.Minted{Key: key}, life)
 	if err != nil {
 		if errors.Is(err, denied.NoTokenKeys) {
 			return suspend.Token{}, err // it names the waitpoint
@@ -304,8 +305,9 @@ func (p *Run) Close(ctx context.Context, key string) error {
 	return nil
 }
 
-// open returns the pending waitpoint of a key, opening it the first time.
-func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
+// open returns the pending waitpoint of the key of want, opening it the first time, with the event of want.
+func (p *Run) open(ctx context.Context, want engine.Minted, life time.Duration) (engine.Opened, error) {
+	key := want.Key
 	p.mu.Lock()
 	w, ok := p.opened[key]
 	put(&p.asked, pendingName(key), true)
@@ -319,7 +321,7 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 	case ctx.Err() != nil:
 		return w, context.Cause(ctx)
 	}
-	w, err := p.create(ctx, key, life)
+	w, err := p.create(ctx, want, life)
 	if err != nil {
 		return w, err
 	}
@@ -330,13 +332,15 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 }
 
 // create mints and stores a waitpoint.
-func (p *Run) create(ctx context.Context, key string, life time.Duration) (w engine.Opened, err error) {
+func (p *Run) create(ctx context.Context, want engine.Minted, life time.Duration) (w engine.Opened, err error) {
+	key := want.Key
 	fence, unsigned := p.cfg.Claim.Fence, false
 	err = p.cfg.Keyring.Signed(fence.Execution.Partition(), func() error {
 		m, _, err := p.cfg.Keyring.Mint(fence.Execution, key)
 		if unsigned = err != nil; unsigned {
 			return err
 		}
+		m.Event = want.Event
 		if p.cfg.Opener == nil {
 			w = engine.Opened{ID: m.ID, Key: key, Kid: m.Kid, Nonce: m.Nonce}
 			return nil

@@ -257,6 +257,8 @@ type opener struct {
 	reads   int
 	lost    error // of a read
 	closes  []flowfabric.UUID
+
+	expected []engine.Expectation
 }
 
 func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
@@ -274,7 +276,11 @@ func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, n
 			return engine.Opened{}, err
 		}
 	}
-	return engine.Opened{ID: m.ID, Key: m.Key, Kid: m.Kid, Nonce: m.Nonce}, nil
+	w := engine.Opened{ID: m.ID, Key: m.Key, Kid: m.Kid, Nonce: m.Nonce}
+	if m.Event.Text != "" {
+		w.Event, w.Wanted = subjectID(m.Event.Text), true
+	}
+	return w, nil
 }
 
 func TestPendingIsOpenedOnce(t *testing.T) {

@@ -232,6 +232,19 @@ func (x *ListExecutionsClosed) Read(r *Reader) {
 	x.Why = r.Text()
 }
 
+// ListExpectedExpected is one of Expected of ListExpected.
+type ListExpectedExpected struct {
+	Subject   [16]byte
+	Waiter    string
+	Waitpoint [16]byte
+}
+
+func (x *ListExpectedExpected) Read(r *Reader) {
+	x.Subject = r.UUID()
+	x.Waiter = r.Text()
+	x.Waitpoint = r.UUID()
+}
+
 // ListLanesLane is one of Lanes of ListLanes.
 type ListLanesLane struct {
 	Namespace string
@@ -937,6 +950,33 @@ func (x *ListExecutionsReply) Read(r *Reader) {
 	}
 }
 
+// ListExpected is a call of ff_list_expected, the waitpoints that take events of subjects of this partition
+// (lib/expect.lua), those that were registered first first: at most limit behind the number of those that were read
+// before.
+type ListExpected struct {
+	Skip  int
+	Limit int // 1..100
+}
+
+func (ListExpected) Function() string { return "ff_list_expected" }
+
+func (a ListExpected) Append(to []string) []string {
+	to = append(to, number(a.Skip), number(a.Limit))
+	return to
+}
+
+// ListExpectedReply is the answer to [ListExpected].
+type ListExpectedReply struct {
+	Expected []ListExpectedExpected
+}
+
+func (x *ListExpectedReply) Read(r *Reader) {
+	x.Expected = make([]ListExpectedExpected, r.Count(3))
+	for i := range x.Expected {
+		x.Expected[i].Read(r)
+	}
+}
+
 // ListLanes is a call of ff_list_lanes, the lanes of a partition: those that have routes, and those an operator
 // said something about. waiting counts what is in their queues; ageing and weight are 0 where none is set. The
 // routes come in pages of about 2,500, in no order, so a lane may come several times, each time with the routes of
@@ -1144,7 +1184,8 @@ func (x *PauseScheduleReply) Read(r *Reader) {
 // PublishEvent is a call of ff_publish_event, an event with a subject (lib/subject.lua): what is to start because
 // of it goes into the outbox, and the event is known for a day, so a repeat publishes nothing and is answered
 // alike. event stands for the subject and the event's own id, digest for its data; another digest under the same id
-// is a conflict. terms are those that its data has. starts is how many triggers it matches.
+// is a conflict. terms are those that its data has. starts is how many triggers it matches, resumes how many waits
+// (lib/expect.lua).
 type PublishEvent struct {
 	Subject   string
 	Event     string
@@ -1167,11 +1208,13 @@ func (a PublishEvent) Append(to []string) []string {
 
 // PublishEventReply is the answer to [PublishEvent].
 type PublishEventReply struct {
-	Starts int
+	Starts  int
+	Resumes int
 }
 
 func (x *PublishEventReply) Read(r *Reader) {
 	x.Starts = r.Int()
+	x.Resumes = r.Int()
 }
 
 // PutSchedule is a call of ff_put_schedule, creates or changes a schedule. expected is the revision it must have:

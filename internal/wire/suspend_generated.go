@@ -4,6 +4,19 @@ package wire
 
 import "time"
 
+// ForgetExpectedItem is one of Items of ForgetExpected.
+type ForgetExpectedItem struct {
+	Subject   string
+	Waiter    string
+	Waitpoint string
+}
+
+// Append writes it behind other slots.
+func (a ForgetExpectedItem) Append(to []string) []string {
+	to = append(to, a.Subject, a.Waiter, a.Waitpoint)
+	return to
+}
+
 // ListTokenKeysKey is one of Keys of ListTokenKeys.
 type ListTokenKeysKey struct {
 	Kid         string
@@ -106,7 +119,8 @@ func (x *CloseWaitpointReply) Read(r *Reader) {
 
 // CreatePendingWaitpoint is a call of ff_create_pending_waitpoint, the holder opens a waitpoint before it suspends,
 // so that its token can be handed out; signals that come early are buffered. With a name the waitpoint is recorded
-// as a step, and the next pass of the handler gets the same one. At most 64 are open.
+// as a step, and the next pass of the handler gets the same one. At most 64 are open. With a subject, which stands
+// for the one of that text, it is for an event (lib/expect.lua), and ff_expect_event follows.
 type CreatePendingWaitpoint struct {
 	Fence     Fence
 	Name      string // 0..128 bytes
@@ -116,13 +130,15 @@ type CreatePendingWaitpoint struct {
 	Digest    string        // 64..64 bytes
 	Nonce     string        // 32..32 bytes
 	Lifetime  time.Duration // 1000..604800000 ms
+	Subject   string        // or none
+	Text      string        // 0..128 bytes
 }
 
 func (CreatePendingWaitpoint) Function() string { return "ff_create_pending_waitpoint" }
 
 func (a CreatePendingWaitpoint) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Name, a.Waitpoint, a.Key, a.Kid, a.Digest, a.Nonce, millis(a.Lifetime))
+	to = append(to, a.Name, a.Waitpoint, a.Key, a.Kid, a.Digest, a.Nonce, millis(a.Lifetime), a.Subject, a.Text)
 	return to
 }
 
@@ -172,6 +188,59 @@ type DeliverSignalReply struct {
 func (x *DeliverSignalReply) Read(r *Reader) {
 	x.Signal = r.UUID()
 	x.Effect.Read(r)
+}
+
+// ExpectEvent is a call of ff_expect_event, a waitpoint takes the next event of a subject that has all of these
+// terms (lib/expect.lua). waiter is its execution, digest that of its token. The execution has opened the waitpoint
+// before, and named the subject, so that it is forgotten when the waitpoint closes. At most 1,000 are filed under
+// one term.
+type ExpectEvent struct {
+	Subject   string
+	Waiter    string
+	Waitpoint string
+	Digest    string   // 64..64 bytes
+	Terms     []string // 0..8
+}
+
+func (ExpectEvent) Function() string { return "ff_expect_event" }
+
+func (a ExpectEvent) Append(to []string) []string {
+	to = append(to, a.Subject, a.Waiter, a.Waitpoint, a.Digest)
+	to = append(to, number(len(a.Terms)))
+	to = append(to, a.Terms...)
+	return to
+}
+
+// ExpectEventReply is the answer to [ExpectEvent].
+type ExpectEventReply struct {
+}
+
+func (x *ExpectEventReply) Read(r *Reader) {
+}
+
+// ForgetExpected is a call of ff_forget_expected, waitpoints of executions take no event of a subject any more
+// (lib/expect.lua). forgotten is how many of them would have.
+type ForgetExpected struct {
+	Items []ForgetExpectedItem // 1..100
+}
+
+func (ForgetExpected) Function() string { return "ff_forget_expected" }
+
+func (a ForgetExpected) Append(to []string) []string {
+	to = append(to, number(len(a.Items)))
+	for _, x := range a.Items {
+		to = x.Append(to)
+	}
+	return to
+}
+
+// ForgetExpectedReply is the answer to [ForgetExpected].
+type ForgetExpectedReply struct {
+	Forgotten int
+}
+
+func (x *ForgetExpectedReply) Read(r *Reader) {
+	x.Forgotten = r.Int()
 }
 
 // ListTokenKeys is a call of ff_list_token_keys, which keys verify tokens in this partition now, until when (0: it
@@ -232,7 +301,8 @@ func (x *ReceiveMessagesReply) Read(r *Reader) {
 }
 
 // ReissueToken is a call of ff_reissue_token, gives an open waitpoint a new token, because the old one was lost or
-// its key is about to end, in somebody's name. The old token is dead at once.
+// its key is about to end, in somebody's name. The old token is dead at once. One that takes an event keeps it: the
+// event comes with it.
 type ReissueToken struct {
 	ID        string
 	Waitpoint string

@@ -349,6 +349,20 @@ function decode.ff_list_executions(argv)
   return q
 end
 
+function decode.ff_list_expected(argv)
+  local q = {
+    skip = args.int(argv[2], 0, 9007199254740991),
+    limit = args.int(argv[3], 1, 100),
+  }
+  if not q.skip then
+    return nil, reply.err('invalid_input', 'skip: a whole number')
+  end
+  if not q.limit then
+    return nil, reply.err('invalid_input', 'limit: 1..100')
+  end
+  return q
+end
+
 function decode.ff_list_lanes(argv)
   local q = {
     cursor = argv[2],

@@ -22,6 +22,8 @@ function decode.ff_create_pending_waitpoint(argv)
     digest = argv[11],
     nonce = argv[12],
     lifetime = args.int(argv[13], 1000, 604800000),
+    subject = argv[14],
+    text = argv[15],
   }
   local bad
   q.fence, bad = fence.parse(argv, 2)
@@ -46,6 +48,81 @@ function decode.ff_create_pending_waitpoint(argv)
   end
   if not q.lifetime then
     return nil, reply.err('invalid_input', 'lifetime: 1000..604800000 ms')
+  end
+  if q.subject ~= '' and not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case, or none')
+  end
+  if not q.text or #q.text > 128 or string.find(q.text, '%c') then
+    return nil, reply.err('invalid_input', 'text: at most 128 bytes without control characters')
+  end
+  return q
+end
+
+function decode.ff_expect_event(argv)
+  local q = {
+    subject = argv[2],
+    waiter = argv[3],
+    waitpoint = argv[4],
+    digest = argv[5],
+  }
+  local at, count
+  if not args.uuid(q.subject) then
+    return nil, reply.err('invalid_input', 'subject: a UUID in lower case')
+  end
+  if not args.ref(q.waiter) then
+    return nil, reply.err('invalid_input', 'waiter: a partition and an id')
+  end
+  if not args.uuid(q.waitpoint) then
+    return nil, reply.err('invalid_input', 'waitpoint: a UUID in lower case')
+  end
+  if not q.digest or #q.digest ~= 64 or string.find(q.digest, '[^0-9a-f]') then
+    return nil, reply.err('invalid_input', 'digest: 64 hexadecimal digits')
+  end
+  count = args.int(argv[6], 0, 8)
+  if not count or count > 0 and not argv[6 + count] then
+    return nil, reply.err('invalid_input', 'terms: 0..8')
+  end
+  q.terms, at = {}, 7
+  for i = 1, count do
+    local x = argv[at]
+    if not x or #x ~= 32 or string.find(x, '[^0-9a-f]') then
+      return nil, reply.err('invalid_input', 'terms: term: 32 hexadecimal digits')
+    end
+    q.terms[i], at = x, at + 1
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'terms: 0..8')
+  end
+  return q
+end
+
+function decode.ff_forget_expected(argv)
+  local q = {}
+  local at, count
+  count = args.int(argv[2], 1, 100)
+  if not count or count > 0 and not argv[2 + 3 * count] then
+    return nil, reply.err('invalid_input', 'items: 1..100')
+  end
+  q.items, at = {}, 3
+  for i = 1, count do
+    local x = {
+      subject = argv[at],
+      waiter = argv[at + 1],
+      waitpoint = argv[at + 2],
+    }
+    if not args.uuid(x.subject) then
+      return nil, reply.err('invalid_input', 'items: subject: a UUID in lower case')
+    end
+    if not args.ref(x.waiter) then
+      return nil, reply.err('invalid_input', 'items: waiter: a partition and an id')
+    end
+    if not args.uuid(x.waitpoint) then
+      return nil, reply.err('invalid_input', 'items: waitpoint: a UUID in lower case')
+    end
+    q.items[i], at = x, at + 3
+  end
+  if argv[at] then
+    return nil, reply.err('invalid_input', 'items: 1..100')
   end
   return q
 end

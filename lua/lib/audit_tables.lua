@@ -100,6 +100,7 @@ end
 local function notice(kind, text)
   if kind == 'a' or kind == 'n' or kind == 'k' or kind == 'w' then return wait_others.notice(kind, text) ~= nil end
   if kind == 'p' or kind == 's' then return subject.notice(kind, text) end
+  if kind == 'r' or kind == 'x' then return expect.notice(kind, text) end
   local name, id, what, epoch = string.match(text, '^([^ ]+) ([^ ]+) (%l+) (%d+)$')
   return kind == 'g' and args.gate(name) and args.id(id) and gate.words[what] and audit.whole(epoch) and true or false
 end

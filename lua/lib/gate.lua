@@ -7,7 +7,7 @@
 -- purged. A route remembers what its gates measure, once a claim has told (keys.closings, "m"): holds hear of gone,
 -- amounts of how it ended. Until then all hear of everything. Of never all hear: a gate may hold since it was asked for
 -- what did not run. Notices to other executions are in lib/wait_others.lua,
--- those of events in lib/subject.lua.
+-- those of events in lib/subject.lua and lib/expect.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'

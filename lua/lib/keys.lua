@@ -89,6 +89,11 @@ function keys.triggers(r) return r .. ':triggers' end
 function keys.trigger_terms(r, subject) return r .. ':tr:' .. subject end
 function keys.trigger_facts(r, subject) return r .. ':td:' .. subject end
 function keys.published(r, event) return r .. ':pb:' .. event end
+-- Waitpoints that take its events (lib/expect.lua): zset of the partition: each by when; hash: what is known of them;
+-- set: those that are filed under a term.
+function keys.expected(r) return r .. ':expected' end
+function keys.expectations(r, subject) return r .. ':ew:' .. subject end
+function keys.filed(r, subject, term) return r .. ':et:' .. subject .. ':' .. term end
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key

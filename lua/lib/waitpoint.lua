@@ -3,10 +3,11 @@
 -- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last
 -- closed reason bytes. States: p pending, a active, c closed, x expired. One that is recorded as a step says so behind
 -- the instant of its creation: attempt, number of the step and, unless it is the key, its name, with blanks before
--- each. That step is stored nowhere else (lib/steps.lua), as it would repeat the waitpoint.
+-- each. That step is stored nowhere else (lib/steps.lua), as it would repeat the waitpoint. One that takes a published
+-- event (lib/expect.lua) says so behind its key: RS, what stands for the subject, a blank, and the subject.
 local waitpoint = {}
 
-local US = '\31'
+local US, RS = '\31', '\30'
 local most_open, most_kept = 64, 128
 
 -- most is more than an execution ever has of them: open, closed, and those of the call that prunes.
@@ -29,6 +30,8 @@ function waitpoint.decode(text, u)
         p[7] or '', p[8] or '', ''
     rest = 1
   end
+  local event, cut = nil, string.find(key, RS, 1, true)
+  if cut then event, key = string.sub(key, cut + 1), string.sub(key, 1, cut - 1) end
   local step, behind = nil, string.find(created, ' ', 1, true)
   if behind then
     step = string.sub(created, behind + 1)
@@ -45,8 +48,8 @@ function waitpoint.decode(text, u)
     if expires == '=' then expires = u.timeout_at or '' end
   end
   local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, step = step,
-    activated = activated, expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '',
-    reason = '', bytes = '0' }
+    event = event, activated = activated, expires = expires, suspension = of, signals = '0', matched = '0', last = '',
+    closed = '', reason = '', bytes = '0' }
   if rest <= #text then
     local came, matched, last, closed, reason, bytes = string.match(text, six, rest)
     w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = came or '', matched or '', last or '', closed or '',
@@ -77,16 +80,17 @@ function waitpoint.encode(w, u)
     if expires == u.timeout_at then expires = '=' end
   end
   if w.step then created = created .. ' ' .. w.step end
-  return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated ..
+  local key = w.event and w.key .. RS .. w.event or w.key
+  return w.state .. US .. key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated ..
     US .. expires ..
       US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')
 end
 
--- whole is a record with all its parts, for readers in Go.
+-- whole is a record with all its parts, for readers in Go; last the subject of the event that it takes.
 function waitpoint.whole(text, u)
   local w = waitpoint.decode(text, u)
   return table.concat({ w.state, w.key, w.kid, w.digest, w.nonce, w.created, w.activated, w.expires, w.suspension },
-    US) .. tail(w)
+    US) .. tail(w) .. US .. string.sub(w.event or '', 38)
 end
 
 -- read returns one waitpoint of an execution, or nil.
@@ -132,14 +136,21 @@ end
 -- prefix begins the name of a step that records a waitpoint; names of users never begin so.
 waitpoint.prefix = '\31w:'
 
+-- wanting is what the step of a waitpoint says of the event that it takes.
+function waitpoint.wanting(w)
+  if not w.event then return '' end
+  return RS .. (waitpoint.open(w) and w.signals == '0' and '1' or '0') .. string.sub(w.event, 1, 36)
+end
+
 -- step is what records a waitpoint: name, value, what the log of steps says of it, and its number; nil if nothing does.
--- The value is id, kid, nonce, until when it awaits signals (0 if the handler has closed it), and key.
+-- The value is id, kid, nonce, until when it awaits signals (0 if the handler has closed it), and key; of one that
+-- takes an event, RS, whether it still wants it, and what stands for the subject.
 function waitpoint.step(wid, w)
   if not w.step then return nil end
   local attempt, order, name = string.match(w.step, '^(%d+) (%d+) ?(.*)$')
   local till = w.reason == 'proactive_close' and '0' or w.expires ~= '' and w.expires or '9999999999999'
   return waitpoint.prefix .. (name ~= '' and name or w.key), wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. till ..
-    ' ' .. w.key, attempt .. ' ' .. w.created .. ' 0 ' .. order, tonumber(order)
+    ' ' .. w.key .. waitpoint.wanting(w), attempt .. ' ' .. w.created .. ' 0 ' .. order, tonumber(order)
 end
 
 -- resize notes in the core that the step of a waitpoint is of another size now than it was as value.
@@ -180,12 +191,18 @@ function waitpoint.reopen(ctx, id, wid, w, bytes)
   waitpoint.index(ctx, id, wid, w)
 end
 
+-- over has the subject of the event that a waitpoint took forget it.
+local function over(ctx, id, wid, w)
+  if w.event then gate.note(ctx, 'x', string.sub(w.event, 1, 37) .. id .. ' ' .. wid) end
+end
+
 -- close ends one open waitpoint for good: state c or x, and why. The caller counts.
 function waitpoint.close(ctx, id, wid, w, state, reason)
   if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
   redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
   w.state, w.closed, w.reason = state, ctx.t, reason
   waitpoint.save(ctx, id, wid, w)
+  over(ctx, id, wid, w)
 end
 
 -- abandon closes what is still open when an execution ends.
@@ -200,6 +217,7 @@ function waitpoint.abandon(ctx, c, id, reason)
       kids[w.kid][#kids[w.kid] + 1] = member
       w.state, w.closed, w.reason = 'c', ctx.t, reason
       waitpoint.save(ctx, id, wid, w)
+      over(ctx, id, wid, w)
     end
   end
   if #pending > 0 then redis.call('ZREM', keys.pending(ctx.r), unpack(pending)) end

@@ -18,5 +18,6 @@ local function ff_close_waitpoint(ctx, q)
   waitpoint.close(ctx, f.id, wid, w, 'c', 'proactive_close')
   waitpoint.count(ctx, c, f.id, -1)
   waitpoint.resize(ctx, c, f.id, wid, w, step)
+  flow.apply(ctx)
   return reply.ok('closed')
 end

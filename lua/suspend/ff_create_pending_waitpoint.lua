@@ -1,10 +1,11 @@
 -- ff_create_pending_waitpoint: the holder opens a waitpoint before it suspends, so that its token can be handed out;
 -- signals that come early are buffered. With a name the waitpoint is recorded as a step, and the next pass of the
--- handler gets the same one. At most 64 are open.
+-- handler gets the same one. At most 64 are open. With a subject, which stands for the one of that text, it is for an
+-- event (lib/expect.lua), and ff_expect_event follows.
 -- Flags:   none
 -- Go:      Engine.CreatePendingWaitpoint
 -- Args:    protocol fence name:line(128) waitpoint:uuid key:line(1..256) kid:kid digest:hex(64) nonce:hex(32)
---          lifetime:ms(1000..604800000)
+--          lifetime:ms(1000..604800000) subject:uuid? text:line(128)
 -- Replies: OK waitpoint:uuid key:text kid:kid nonce:hex(32) expires:instant?; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded
 --          hmac_secret_not_initialized kid_not_current
@@ -22,11 +23,12 @@ local function ff_create_pending_waitpoint(ctx, q)
   local f, name, wid = q.fence, q.name, q.waitpoint
   local w = { state = 'p', key = q.key, kid = q.kid, digest = q.digest, nonce = q.nonce, created = ctx.t,
     expires = reply.int(ctx.now + q.lifetime), signals = '0', matched = '0', bytes = '0' }
+  if q.subject ~= '' then w.event = q.subject .. ' ' .. q.text end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
   local step = waitpoint.prefix .. name
-  local value = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key
+  local value = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key .. waitpoint.wanting(w)
   if name ~= '' then
     answer = c.step_bytes and ff_pend.recorded(ctx, f.id, step)
     if answer then return answer end

@@ -1,5 +1,5 @@
 -- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end, in
--- somebody's name. The old token is dead at once.
+-- somebody's name. The old token is dead at once. One that takes an event keeps it: the event comes with it.
 -- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
 -- Args:    protocol id:id waitpoint:uuid kid:kid digest:hex(64) nonce:hex(32)
@@ -14,6 +14,7 @@ local function ff_reissue_token(ctx, q)
   if not c.state then return reply.err('execution_not_found') end
   local w = waitpoint.read(ctx, id, wid)
   if not w then return reply.err('waitpoint_not_found') end
+  if w.event then return reply.err('invalid_input', 'waitpoint: it takes an event, and has no token for others') end
   if w.digest == digest then return reply.already(wid, w.key) end
   if not waitpoint.open(w) or core.terminal(c) then return reply.err('waitpoint_not_open', w.reason) end
   local answer = token.mintable(ctx, kid, w.expires ~= '' and tonumber(w.expires) or nil)

@@ -205,7 +205,7 @@ local function ff_suspend_execution(ctx, q)
     suspension.over(ctx, f.id, u)
     record.set(ctx, f.id, 'had_waits', '1', 'resume_bytes', suspension.told(u))
     stream.again(ctx, c, f)
-    if kids then flow.apply(ctx) end
+    flow.apply(ctx)
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
   if u.several and plan.state then suspension.settle(ctx, f.id, u, nodes, plan.state, known) end

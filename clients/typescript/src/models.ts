@@ -558,6 +558,8 @@ export interface Question {
 export interface Waitpoint {
   id: string
   key: string
+  /** of the event that it takes */
+  subject?: string
   /** pending (opened before its wait), active, closed or expired */
   state: string
   /** id of the key that signs its token */
@@ -1161,6 +1163,8 @@ export interface Published {
   id: string
   /** how many executions it starts, one for each trigger that it matched */
   starts: number
+  /** how many waits it goes to (handler.Task.Expect) */
+  resumes: number
   /** it was published before, in the last day, and this call did nothing */
   duplicate: boolean
 }

@@ -584,6 +584,8 @@ class Question(TypedDict):
 class Waitpoint(TypedDict):
     id: str
     key: str
+    subject: NotRequired[str]
+    """of the event that it takes"""
     state: str
     """pending (opened before its wait), active, closed or expired"""
     kid: NotRequired[str]
@@ -1218,6 +1220,8 @@ class Published(TypedDict):
     """of the event"""
     starts: int
     """how many executions it starts, one for each trigger that it matched"""
+    resumes: int
+    """how many waits it goes to (handler.Task.Expect)"""
     duplicate: bool
     """it was published before, in the last day, and this call did nothing"""
 
