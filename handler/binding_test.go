@@ -111,7 +111,7 @@ func TestMiddleware(t *testing.T) {
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) {
 		return 7, nil
 	})
-	out := handler.Chain(note("a"), nil, note("b"), handler.Logging(logger))(b.Run)(context.Background(), task)
+	out := note("a")(note("b")(handler.Logging(logger)(b.Run)))(context.Background(), task)
 	if out.Kind != codes.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
 		t.Fatalf("got %s, order %v", show(out), order)
 	}
@@ -119,12 +119,12 @@ func TestMiddleware(t *testing.T) {
 		t.Errorf("log: %s", logs)
 	}
 	logs.Reset()
-	out = handler.Chain(handler.Logging(logger), handler.Recover(), broken)(b.Run)(context.Background(), task)
+	out = handler.Logging(logger)(handler.Recover()(broken(b.Run)))(context.Background(), task)
 	if out.Kind != codes.OutcomeFail || out.Failure.Category != causes.Panic ||
 		!strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
-	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category !=
+	if out := handler.Recover()(broken(b.Run))(context.Background(), task); out.Failure.Category !=
 		causes.Panic {
 		t.Fatalf("got %s", show(out))
 	}

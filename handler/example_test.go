@@ -83,8 +83,8 @@ func ExamplePermanent() {
 	// cancel "" permanent=false in 0s "customer left"
 }
 
-// Middleware wraps every run, the first outermost.
-func ExampleChain() {
+// Middleware wraps every run. A worker has it in runtime.Config.Middleware.
+func ExampleMiddleware() {
 	timed := func(next handler.Handler) handler.Handler {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
@@ -94,6 +94,6 @@ func ExampleChain() {
 	}
 	greet := handler.Bind(handler.Define[struct{}, string]("greet"),
 		handler.Plain(func(context.Context, struct{}) (string, error) { return "hello", nil }))
-	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), newTask(tasks.Config{}))
+	handler.Recover()(timed(greet.Run))(context.Background(), newTask(tasks.Config{}))
 	// Output: outcome: complete
 }

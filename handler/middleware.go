@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/causes"
@@ -19,18 +18,6 @@ type Handler func(ctx context.Context, t *Task) Outcome
 // counts is decided by its fence at the server, never here. A middleware that bounds the context with a timeout of
 // its own causes an ordinary failure of category attempt_timeout.
 type Middleware func(next Handler) Handler
-
-// Chain joins middleware into one, the first outermost. Nil elements are left out.
-func Chain(middleware ...Middleware) Middleware {
-	return func(next Handler) Handler {
-		for _, m := range slices.Backward(middleware) {
-			if m != nil {
-				next = m(next)
-			}
-		}
-		return next
-	}
-}
 
 // Recover turns a panic below it into a failure of category handler_panic, which the policy may retry, and logs it
 // with its stack. [Binding.Run] has it built in; use it outermost when other middleware may panic.

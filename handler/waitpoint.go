@@ -37,35 +37,39 @@ func (t *Task) Pending(ctx context.Context, key string, life time.Duration) (tok
 }
 
 // Expect opens the waitpoint called key for one event: the first that client.Publish publishes, after Expect has
-// returned, with the subject and the fields that e asks for, in the namespace of the execution. It does not wait: do
-// what leads to the event, then call [Await] with the same name, which returns the event's data, or [Task.Wait] with a
-// condition that names the key. As a suspend.StoredSignal an event has the name "event", its subject as Source and its
-// id as Correlation.
+// returned, with this subject and these fields, in the namespace of the execution. It does not wait: do what leads to
+// the event, then call [Await] with the same name, which returns the event's data, or [Task.Wait] with a condition that
+// names the key. As a suspend.StoredSignal an event has the name "event", its subject as Source and its id as
+// Correlation.
 //
-//	err := t.Expect(ctx, "paid", suspend.Event{Subject: "invoice.paid", Where: map[string]any{"invoice": id}})
+//	err := t.Expect(ctx, "paid", "invoice.paid", map[string]any{"invoice": id})
 //	// … send the invoice in a step
 //	paid, err := handler.Await[Payment](ctx, t, "paid", suspend.Within(30*24*time.Hour))
 //
 // The handler has 7 days from the first Expect until it waits; the wait itself may last longer. An event that comes
 // before the wait is kept for it. Each Expect takes one event, and each key is for one: those of a loop are numbered.
 // Expect is recorded like a step, so a later run goes on waiting for the same event. When the execution ends, or the
-// wait, nothing waits for the event any more. key is 1..128 bytes of printable ASCII.
+// wait, nothing waits for the event any more.
+//
+// key is 1..128 bytes of printable ASCII, and so is subject, without braces. where is the filter: fields of the data,
+// by names joined by dots, and the string, number, boolean or null that each must have, at most 8. All must match;
+// fields inside of lists match nothing. Without fields every event of the subject matches.
 //
 // Errors: flowfabric.ErrInvalidInput for the key, the subject or the filter, inside a step, and for a key that
 // [Task.Pending] opened, or Expect for another subject; ErrLimit beyond 64 open waitpoints, when the execution has
 // recorded all steps that it may, and when 1,000 executions wait for events with the same filter; ErrNoTokenKeys as for
 // Pending; ErrLeaseLost; ErrTransport; code task_consumed after the handler returned; the context's cause.
-func (t *Task) Expect(ctx context.Context, key string, e suspend.Event) (err error) {
+func (t *Task) Expect(ctx context.Context, key, subject string, where map[string]any) (err error) {
 	defer func() {
 		if err = denied.Last(err); err != nil {
 			err = fmt.Errorf("expect %s: %w", key, err)
 		}
 	}()
-	x := engine.Expectation{Subject: engine.Subject{Namespace: t.Namespace(), Text: e.Subject}}
-	if err := cmp.Or(waitwords.CheckName(key), trigger.CheckSubject(e.Subject)); err != nil {
+	x := engine.Expectation{Subject: engine.Subject{Namespace: t.Namespace(), Text: subject}}
+	if err := cmp.Or(waitwords.CheckName(key), trigger.CheckSubject(subject)); err != nil {
 		return err
 	}
-	if x.Terms, err = trigger.Filter(e.Where); err != nil {
+	if x.Terms, err = trigger.Filter(where); err != nil {
 		return err
 	}
 	return t.ownWaits().Expect(ctx, key, x)

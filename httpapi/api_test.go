@@ -932,7 +932,8 @@ func (a *api) schedulesOfOwners() {
 	}
 	for body, field := range map[string]string{
 		`{"schedules":{"n":{"kind":"echo"}}}`: "/schedules/n/cron",
-		`{"schedules":{"n":{"every_ms":1000,"kind":"f","lane":"l","nodes":[{"name":"a","kind":"echo"}]}}}`:    "/schedules/n/nodes",
+		`{"schedules":{"n":{"every_ms":1000,"kind":"f","lane":"l",` +
+			`"nodes":[{"name":"a","kind":"echo"}]}}}`: "/schedules/n/nodes",
 		`{"schedules":{"n":{"every_ms":1000,"kind":"f","nodes":[{"name":"a","kind":"echo","after":["b"]}]}}}`: "/schedules/n/nodes/0/after/0",
 		`{"schedules":{"n":{"every_ms":1000,"kind":"f","jitter_ms":-1}}}`:                                     "",
 	} {

@@ -51,14 +51,15 @@ func TestAnswersAreShared(t *testing.T) {
 func TestPagesReadOnceForAll(t *testing.T) {
 	a := newAPI(t)
 	id := a.submit(`{"kind":"nobody","lane":"side"}`)
-	paths := []string{"/v1/executions?newest=true", "/v1/failures", "/v1/times?by_kind=true", "/v1/doctor", "/v1/workers",
-		"/v1/versions", "/v1/queues", "/v1/flows", "/v1/approvals", id, id + "/history", id + "/why", id + "/steps",
+	paths := []string{"/v1/executions?newest=true", "/v1/failures", "/v1/times?by_kind=true", "/v1/doctor",
+		"/v1/workers", "/v1/versions", "/v1/queues", "/v1/flows", "/v1/approvals", id, id + "/history", id + "/why", id + "/steps",
 		id + "/messages", id + "/wait"}
 	reads := map[*sharedAnswer]bool{}
 	const pages = 10
 	for range pages {
 		for _, path := range paths {
-			g := a.do(request{method: "GET", path: path, role: "admin", header: http.Header{"Cache-Control": {"max-age=20"}}})
+			g := a.do(request{method: "GET", path: path, role: "admin",
+				header: http.Header{"Cache-Control": {"max-age=20"}}})
 			if g.status != http.StatusOK && g.status != http.StatusNoContent {
 				t.Fatalf("%s: %d %s", path, g.status, g.body)
 			}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,11 +31,15 @@ type served struct {
 func servedBy(w *Worker) map[string]*served {
 	kinds := map[string]*served{}
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
-	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
 	for _, kind := range w.registry.kinds() {
 		handle := handler.Handler(w.registry[kind].Run)
 		if len(w.cfg.Middleware) > 0 {
-			handle = wrap(handle)
+			for _, m := range slices.Backward(w.cfg.Middleware) {
+				if m != nil {
+					handle = m(handle)
+				}
+			}
+			handle = handler.Recover()(handle)
 		}
 		s := newServed(w.metrics, kind, handle)
 		s.level, s.logs = joblog.LevelOf(cmp.Or(w.registry[kind].KeptLogs(), w.cfg.KeepLogs))

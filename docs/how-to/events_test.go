@@ -53,7 +53,7 @@ func send(_ context.Context, in Invoice) error {
 
 // invoice sends an invoice and waits until it is paid.
 func invoice(ctx context.Context, t *handler.Task, in Invoice) (Payment, error) {
-	err := t.Expect(ctx, "paid", suspend.Event{Subject: "invoice.paid", Where: map[string]any{"invoice": in.ID}})
+	err := t.Expect(ctx, "paid", "invoice.paid", map[string]any{"invoice": in.ID})
 	if err != nil {
 		return Payment{}, err
 	}

@@ -232,7 +232,8 @@ var catalogueScenarios = []scenario{
 			w.check() // nothing else is in it
 		}
 		same(w, "listed", len(w.tagged("a.b", "some")), 33)
-		for label, want := range map[string]string{"c.d=few": "listpack", "a.b=some": "skiplist", "c.d=many": "skiplist"} {
+		for label, want := range map[string]string{"c.d=few": "listpack", "a.b=some": "skiplist",
+			"c.d=many": "skiplist"} {
 			if form, err := w.do("OBJECT", "ENCODING", string(w.k)+":ct:"+label).ToString(); err == nil {
 				same(w, label, form, want)
 			} // else the server does not say it

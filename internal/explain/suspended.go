@@ -60,26 +60,26 @@ func suspended(f engine.Facts) account {
 		if ofChildren {
 			a.why += " " + listed(f, "child", "children") + "." + asking(f)
 		}
-		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
+		claimable, operator := "It becomes claimable"+after(s), ", or an operator resumes it (admin.Resume)."
+		a.next = claimable + " once an operator resumes it (admin.Resume)."
 		switch {
 		case s.Condition == waitwords.ChildrenCondition && apart(f):
-			a.next = "It becomes claimable" + after(s) +
-				" when it is told that enough of them have ended, which the ticks of the partitions do soon after that, or once an operator resumes it (admin.Resume)."
+			a.next = claimable + " when it is told that enough of them have ended, which the ticks of the partitions " +
+				"do soon after that, or once an operator resumes it (admin.Resume)."
 		case s.Condition == waitwords.ChildrenCondition:
-			a.next = "It becomes claimable" + after(s) +
+			a.next = claimable +
 				" in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
 		case ofChildren || strings.Contains(s.Condition, "\x1eM\x1f"):
-			a.next = "It becomes claimable" + after(s) +
-				" once that has come (the end of a child, client.Signal with a waitpoint's token, client.Approve or client.Send), or an operator resumes it (admin.Resume)."
+			a.next = claimable + " once that has come (the end of a child, client.Signal with a waitpoint's token, " +
+				"client.Approve or client.Send)" + operator
 		case strings.HasPrefix(s.Condition, "M\x1f") && !strings.Contains(s.Condition, "\x1e"):
-			a.next = "It becomes claimable" + after(s) +
-				" once one has come (client.Send), or an operator resumes it (admin.Resume)."
+			a.next = claimable + " once one has come (client.Send)" + operator
 		case slices.ContainsFunc(s.Waitpoints, func(w suspend.Waitpoint) bool { return w.Subject != "" }):
-			a.next = "It becomes claimable" + after(s) +
-				" once that has come (client.Publish of an event that matches, client.Signal or client.Approve), or an operator resumes it (admin.Resume)."
+			a.next = claimable + " once that has come (client.Publish of an event that matches, client.Signal or " +
+				"client.Approve)" + operator
 		case s.Condition != "O" && s.Condition != "T":
-			a.next = "It becomes claimable" + after(s) +
-				" once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
+			a.next = claimable + " once that has come (client.Signal with a waitpoint's token, " +
+				"or client.Approve)" + operator
 		}
 	}
 	if f.TimeoutAt.IsZero() {

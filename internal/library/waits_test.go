@@ -179,8 +179,8 @@ func TestWaitsTwins(t *testing.T) {
 func point(r *rand.Rand, u map[string]string) string {
 	any := func(values ...string) string { return values[r.IntN(len(values))] }
 	created, _, _ := strings.Cut(u["cr"], " ") // an instant has no blank
-	p := []string{any("p", "a", "c", "x"), any("k", "a key", "k\x1e"+strings.Repeat("e", 36)+" a.b"), "kid", "digest", "nonce",
-		any("7", created),
+	p := []string{any("p", "a", "c", "x"), any("k", "a key", "k\x1e"+strings.Repeat("e", 36)+" a.b"), "kid", "digest",
+		"nonce", any("7", created),
 		any("", "7", u["cr"]), any("", "8", u["to"]), any("", "other", u["id"])}
 	p = append(p, any("0", "3"), any("0", "1"), any("", "5"), any("", "6"), any("", "resumed", "proactive_close"),
 		any("0", "12"))

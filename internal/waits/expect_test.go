@@ -12,7 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/tasks"
 	"github.com/flowfabric/flowfabric-go/internal/waitwords"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // subjectID stands for a subject of tasks without a namespace.
@@ -24,9 +23,8 @@ func subjectID(text string) string {
 func TestExpectOpensAndRegistersOnce(t *testing.T) {
 	o := &opener{}
 	x := newTask(t, tasks.Config{Waitpoints: o})
-	event := suspend.Event{Subject: "order.paid", Where: map[string]any{"order": 7}}
 	for range 2 {
-		if err := x.Expect(t.Context(), "paid", event); err != nil {
+		if err := x.Expect(t.Context(), "paid", "order.paid", map[string]any{"order": 7}); err != nil {
 			t.Fatal(err)
 		}
 		x.run.Begin()
@@ -49,29 +47,28 @@ func TestExpectOpensAndRegistersOnce(t *testing.T) {
 func TestExpectInALaterRun(t *testing.T) {
 	o := &opener{}
 	first := newTask(t, tasks.Config{Waitpoints: o})
-	event := suspend.Event{Subject: "order.paid"}
-	if err := first.Expect(t.Context(), "paid", event); err != nil {
+	if err := first.Expect(t.Context(), "paid", "order.paid", nil); err != nil {
 		t.Fatal(err)
 	}
 	m := o.asked[0]
-	later := func(event suspend.Event, behindKey string) (*opener, error) {
+	later := func(behindKey string) (*opener, error) {
 		o := &opener{}
 		kept := strings.Join([]string{m.ID.String(), m.Kid, m.Nonce, "1000", "paid" + behindKey}, " ")
 		x := newTask(t, tasks.Config{Waitpoints: o, Claim: &engine.Claim{
 			Fence: flowfabric.Fence{Execution: first.id},
 			Steps: map[string][]byte{engine.StepWaitpoint + "paid": []byte(kept)}}})
-		return o, x.Expect(t.Context(), "paid", event)
+		return o, x.Expect(t.Context(), "paid", "order.paid", nil)
 	}
 	mark := "\x1e1" + subjectID("order.paid")
-	if o, err := later(event, mark); err != nil || len(o.asked) != 0 || len(o.expected) != 1 ||
+	if o, err := later(mark); err != nil || len(o.asked) != 0 || len(o.expected) != 1 ||
 		o.expected[0].Digest != m.Digest {
 		t.Errorf("it has not come: %v, opened %v, registered %v", err, o.asked, o.expected)
 	}
-	if o, err := later(event, "\x1e0"+mark[2:]); err != nil || len(o.asked)+len(o.expected) != 0 {
+	if o, err := later("\x1e0" + mark[2:]); err != nil || len(o.asked)+len(o.expected) != 0 {
 		t.Errorf("it has come: %v, opened %v, registered %v", err, o.asked, o.expected)
 	}
 	for _, other := range []string{"", "\x1e1" + subjectID("order.sent")} {
-		if o, err := later(event, other); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.expected) != 0 {
+		if o, err := later(other); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.expected) != 0 {
 			t.Errorf("opened for something else (%q): %v", other, err)
 		}
 	}
@@ -80,29 +77,29 @@ func TestExpectInALaterRun(t *testing.T) {
 func TestExpectIsRefused(t *testing.T) {
 	o := &opener{}
 	x := newTask(t, tasks.Config{Waitpoints: o})
-	for what, event := range map[string]suspend.Event{"subject": {}, "where": {Subject: "s",
-		Where: map[string]any{"a": []int{1}}}} {
-		if err := x.Expect(t.Context(), "paid", event); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+	for what, subject := range map[string]string{"subject": "", "where": "s"} {
+		err := x.Expect(t.Context(), "paid", subject, map[string]any{"a": []int{1}})
+		if !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			!strings.Contains(err.Error(), what) || !strings.HasPrefix(err.Error(), "expect paid: ") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := x.Expect(t.Context(), "", suspend.Event{Subject: "s"}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if err := x.Expect(t.Context(), "", "s", nil); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("no key: %v", err)
 	}
 	o.lost = denied.TooManyExpected
-	if err := x.Expect(t.Context(), "paid", suspend.Event{Subject: "s"}); !errors.Is(err, flowfabric.ErrLimit) {
+	if err := x.Expect(t.Context(), "paid", "s", nil); !errors.Is(err, flowfabric.ErrLimit) {
 		t.Errorf("too many: %v", err)
 	}
 	if len(o.expected) != 1 {
 		t.Errorf("%d calls", len(o.expected))
 	}
 	alone := newTask(t, tasks.Config{}) // nobody can publish
-	if err := alone.Expect(t.Context(), "paid", suspend.Event{Subject: "s"}); err != nil {
+	if err := alone.Expect(t.Context(), "paid", "s", nil); err != nil {
 		t.Errorf("alone: %v", err)
 	}
 	x.run.End()
-	if err := x.Expect(t.Context(), "late", suspend.Event{Subject: "s"}); !errors.Is(err, denied.TaskConsumed) {
+	if err := x.Expect(t.Context(), "late", "s", nil); !errors.Is(err, denied.TaskConsumed) {
 		t.Errorf("late: %v", err)
 	}
 }

@@ -82,8 +82,8 @@ func busyALittle(t *testing.T, d *deployment) {
 	t.Cleanup(func() { close(end); working.Wait() })
 }
 
-// countAsked makes a page count what it asks of the API, what of it no other page's answer may serve, and the samples of
-// the store that come to it.
+// countAsked makes a page count what it asks of the API, what of it no other page's answer may serve, and the samples
+// of the store that come to it.
 const countAsked = `(() => { window.asked = {}; window.samples = 0; window.alone = []
 	const real = window.fetch
 	window.fetch = (url, init) => {
