@@ -10,8 +10,8 @@
 // the same calls and gets the same answers, which the journal shows.
 //
 // A run of hours has gates besides: work asks one, and calls a service from its slot. After each hour every slot must
-// be free, which is seen by filling them all. Its workers ask gates as those of the library do, with a goroutine for each
-// partition that is asked, so such a seed does not repeat to the last answer.
+// be free, which is seen by filling them all. Its workers ask gates as those of the library do, with a goroutine for
+// each partition that is asked, so such a seed does not repeat to the last answer.
 //
 // What internal/model does for one partition and exact answers, this package does for actors that keep state between
 // their calls: that a session is renewed too late, an answer is lost, a call arrives twice or long after it was sent.
