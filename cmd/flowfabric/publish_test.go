@@ -23,7 +23,7 @@ func TestPublish(t *testing.T) {
 				{put + " --where order.id=7 --where order.state=paid", "", exitOK, "already"},
 				{"publish order.paid --id e1 --data -", `{"order":{"id":7,"state":"paid"}}`, exitOK, "1 execution"},
 				{"publish order.paid --id e1 --data -", `{"order":{"id":7,"state":"paid"}}`, exitOK,
-					"duplicate, nothing started (1 execution the first time)"},
+					"duplicate, nothing started (1 execution, 0 waits the first time)"},
 				{"publish order.paid --data -", `{"order":{"id":"7","state":"paid"}}`, exitOK, "0 executions"},
 				{"triggers list", "", exitOK, `order.id=7 order.state="paid"`},
 				{"triggers put x --subject order.paid --kind echo --where order", "", exitUsage, "want field=value"},

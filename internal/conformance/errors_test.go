@@ -97,11 +97,13 @@ var errorScenarios = []scenario{
 			if !w.mine(i) {
 				continue
 			}
-			c := w.stage().calls[i]
+			calls := w.stage().calls
+			c := calls[i]
 			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" {
 				// that session holds work; others are closed elsewhere
 				w.Errorf("the staged call of %s is refused, so its header was held to nothing", c.name)
 			}
+			w.forgetExpected(calls)
 		}
 	}},
 	{name: "random hostile input in several arguments at once changes nothing when refused", run: func(w *env) {
