@@ -79,9 +79,9 @@ func TestGovernorCountsWhatIsUsed(t *testing.T) {
 		"output": {"", "output_tokens", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, end := governed(t, admission.Service{PerMinute: map[string]int64{tc.dimension: 1_000_000}},
+			_, end := governed(t, admission.Service{PerMinute: map[string]int64{tc.dimension: 24_000}},
 				agent.Config{Model: &script{answers: []agent.Response{says("end")}}})
-			if end.Room[tc.dimension] != 25_000-tc.used {
+			if end.Room[tc.dimension] != 600-tc.used {
 				t.Errorf("%+v", end)
 			}
 		})

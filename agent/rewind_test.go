@@ -51,13 +51,13 @@ func (a *another) comes(ctx context.Context, c *client.Client, id flowfabric.Exe
 	close(a.here())
 }
 
-// changes has the answer made again, unless that was done.
-func (a *another) changes() {
+// changes has the answer made again, unless that was done, and tells whether it is now.
+func (a *another) changes() (now bool) {
 	<-a.here()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.did {
-		return
+		return false
 	}
 	a.did = true
 	if a.edit {
@@ -65,6 +65,7 @@ func (a *another) changes() {
 	} else {
 		a.told, a.err = agent.Regenerate(a.ctx, a.c, a.id, agent.Place{}, flowfabric.By("anna"))
 	}
+	return a.err == nil
 }
 
 // points are where the person may be quick: before the first answer is there, in the second call of the model, between
@@ -98,11 +99,7 @@ func fickle(a *another, point string, answers func(take int) []agent.Response, f
 	*handler.Task, string) (agent.Result, error) {
 	return func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
 		take := task.Takes()
-		at := func(now string) {
-			if now == point && take == 0 {
-				a.changes()
-			}
-		}
+		at := func(now string) (changed bool) { return now == point && take == 0 && a.changes() }
 		did := func(what string) {
 			if fx != nil {
 				fx.Did(fmt.Sprint(what, " take ", take))
@@ -119,7 +116,9 @@ func fickle(a *another, point string, answers func(take int) []agent.Response, f
 			agent.NewTool("search", "", func(ctx context.Context, q query) (string, error) {
 				call, _ := agent.CallFrom(ctx)
 				did(call.Step)
-				at(map[string]string{"tool 1.1 search": "tool", "tool 1.2 search": "between"}[call.Step])
+				if at(map[string]string{"tool 1.1 search": "tool", "tool 1.2 search": "between"}[call.Step]) {
+					<-ctx.Done() // else what this worker does before it hears of it depends on the machine
+				}
 				return "about " + q.Text, nil
 			}),
 			agent.NewTool("refund", "", func(context.Context, amount) (string, error) {
