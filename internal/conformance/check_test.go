@@ -95,6 +95,7 @@ func (w *env) audited() {
 	if w.Failed() || w.Skipped() {
 		return
 	}
+	w.forgetExpected()
 	cfg := maintain.AuditConfig{Engine: w.e, Partitions: []uint16{w.p}, Gates: w.gated || len(w.roots) > 0}
 	r, err := maintain.Audit(w.ctx, cfg)
 	w.no(err)

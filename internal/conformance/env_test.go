@@ -73,6 +73,7 @@ type env struct {
 	moving  map[string]bool    // roots of gates whose clocks move along, see follow
 	roots   []string           // partitions of gates that belong to the scenario, see beside
 	stepped bool               // its clock was set back
+	unheard [][]string         // subject, execution and waitpoint of what staged calls register, see forgetExpected
 	gated   bool               // gates belong to the scenario: they are audited at its end
 	meters  map[string]string  // what they measure, by name: a claim of what they let pass tells it
 }

@@ -97,13 +97,11 @@ var errorScenarios = []scenario{
 			if !w.mine(i) {
 				continue
 			}
-			calls := w.stage().calls
-			c := calls[i]
+			c := w.stage().calls[i]
 			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" {
 				// that session holds work; others are closed elsewhere
 				w.Errorf("the staged call of %s is refused, so its header was held to nothing", c.name)
 			}
-			w.forgetExpected(calls)
 		}
 	}},
 	{name: "random hostile input in several arguments at once changes nothing when refused", run: func(w *env) {
@@ -435,6 +433,7 @@ func (w *env) stage() staged {
 	own := func(id flowfabric.ExecutionID) string { return strconv.Itoa(int(w.p)) + "." + ids.UUID(id).String() }
 	expected := own(id)
 	w.must("ff_expect_event", proto, subject, expected, handed.ID.String(), handed.Digest, "1", term)
+	w.unheard = [][]string{{subject, expected, handed.ID.String()}, {subject, own(asleep), wait.ID.String()}}
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
 	gated := w.gateCalls(w.stageGates())
