@@ -5,7 +5,8 @@ local audit_owners = {}
 -- looks are by area; each looks at one record.
 audit_owners.looks = {}
 
--- s: a session that lives, holds work or has not been buried yet must come due by its end.
+-- s: a session that lives, holds work or has not been buried yet must come due by its end. One that was given up is due
+-- at once, by the clock of then: if that has stepped back since, its entry is later than now.
 function audit_owners.looks.s(ctx, id)
   local key = keys.session(ctx.r, id)
   local h = redis.call('HMGET', key, 'exp', 'dead')
@@ -14,7 +15,7 @@ function audit_owners.looks.s(ctx, id)
     if redis.call('EXISTS', key) == 1 then audit.broken(ctx, 's', id, 'session without expiry') end
     return
   end
-  local by = h[2] and math.min(ends or ctx.now, ctx.now) or ends
+  local by = ends or ctx.now
   local at = redis.call('ZSCORE', keys.sessions(ctx.r), id)
   if at and audit.score(at) <= by then return end
   if not at and h[2] and redis.call('EXISTS', keys.held(ctx.r, id)) == 0 and redis.call('PTTL', key) >= 0 then
