@@ -267,7 +267,7 @@ var kinds = map[string]kind{
 		[]int{5}}, // how long the history is
 	"pend": {"ff_create_pending_waitpoint", func(c call) []string {
 		w := c.usual().Point
-		return append(fence(c), c.Name, w.ID, w.Key, w.Kid, w.Digest, w.Nonce, text(1000+c.Number))
+		return append(fence(c), c.Name, w.ID, w.Key, w.Kid, w.Digest, w.Nonce, text(1000+c.Number), "", "")
 	}, func(p *model.Partition, c call) model.Reply {
 		return p.Pend(c.ID, c.Fence, c.Name, c.usual().Point, 1000+c.Number)
 	}, nil},
