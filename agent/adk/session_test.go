@@ -233,12 +233,20 @@ func TestCrashes(t *testing.T) {
 			if fx.Count("never") > 0 {
 				t.Errorf("%s: a rejected call was made", r.Crash)
 			}
+			// One call is under way at a time, but for the two searches: only that may be made again, by the next worker.
+			var again []string
 			for _, call := range calls {
-				repeated += fx.Count(call) - 1
+				for range fx.Count(call) - 1 {
+					again = append(again, call)
+				}
 			}
+			if len(again) > 1 && !slices.Equal(again, calls[1:3]) {
+				t.Errorf("%s: %q are made again", r.Crash, again)
+			}
+			repeated += len(again)
 		})
 	t.Logf("%d crashes repeated %d of %d calls", crashes, repeated, crashes*len(calls))
-	if crashes < 40 || repeated < len(calls) || repeated > 2*len(calls) {
-		t.Errorf("%d crashes repeated %d calls, want one or two of each", crashes, repeated)
+	if crashes < 40 || repeated < len(calls) {
+		t.Errorf("%d crashes repeated %d calls", crashes, repeated)
 	}
 }
