@@ -233,7 +233,7 @@ func TestCrashes(t *testing.T) {
 			if fx.Count("never") > 0 {
 				t.Errorf("%s: a rejected call was made", r.Crash)
 			}
-			// One call is under way at a time, but for the two searches: only that may be made again, by the next worker.
+			// One call is under way at a time, but for the two searches. Only that may be made again.
 			var again []string
 			for _, call := range calls {
 				for range fx.Count(call) - 1 {

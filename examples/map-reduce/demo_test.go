@@ -1,56 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/demotest"
 )
-
-// servers are what the program runs on, as the environment names them.
-func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
-	t.Run("embedded", func(t *testing.T) { test(t, nil) })
-	t.Run("redis", func(t *testing.T) { test(t, map[string]string{"FLOWFABRIC_URL": testserver.Redis(t)}) })
-}
-
-// tripwire is what the program prints to; a text in it ends the program, as Ctrl-C would.
-type tripwire struct {
-	bytes.Buffer
-	text string
-	end  func()
-}
-
-func (w *tripwire) Write(p []byte) (int, error) {
-	n, err := w.Buffer.Write(p)
-	if w.text != "" && strings.Contains(w.String(), w.text) {
-		w.end()
-	}
-	return n, err
-}
-
-// start runs the program to its end.
-func start(t *testing.T, environment map[string]string, tripwireText string, args ...string) string {
-	t.Helper()
-	ctx, cancel := testwait.Context(t, t.Context())
-	defer cancel()
-	out := &tripwire{text: tripwireText, end: cancel}
-	if err := run(ctx, args, func(name string) string { return environment[name] }, out, os.Stderr); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return out.String()
-}
 
 // ranked counts the words of all parts but the two that are never counted, in another way than the example does.
 func ranked(t *testing.T, letters int) (words int, lines []string) {
@@ -83,9 +42,8 @@ func ranked(t *testing.T, letters int) (words int, lines []string) {
 
 // 48 of 50 parts are counted, among them those that failed at first; the result is theirs and nobody else's.
 func TestMapReduce(t *testing.T) {
-	servers(t, func(t *testing.T, environment map[string]string) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		out := start(t, environment, "", "-pace", "1ms", "-top", "5", "-text", "-mermaid")
+	demotest.On(t, run, func(t *testing.T, d demotest.Demo) {
+		out := d.Output("-pace", "1ms", "-top", "5", "-text", "-mermaid")
 		words, lines := ranked(t, 5)
 		for _, want := range append(slices.Clone(lines[:5]),
 			"part-07: the tokenizer is busy; it is tried again.", "part-21: the", "part-42: the",
@@ -123,41 +81,10 @@ func TestMapReduce(t *testing.T) {
 
 // Ctrl-C ends the demo without an error, and the flow with it.
 func TestInterrupt(t *testing.T) {
-	servers(t, func(t *testing.T, environment map[string]string) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		out := start(t, environment, "\ncounted", "-pace", "20ms")
-		if !strings.HasSuffix(out, "You interrupted it, so the flow was cancelled.\n") {
-			t.Errorf("it ends otherwise:\n%s", out)
-		}
-		if environment == nil { // the server has ended with the demo
-			return
-		}
-		c, err := client.Connect(t.Context(), client.Config{URL: environment["FLOWFABRIC_URL"]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		seen := 0
-		for f, err := range admin.New(c).Flows(t.Context(), admin.FlowQuery{Kind: "map-reduce"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen++; f.State != flowfabric.FlowCancelled {
-				t.Errorf("flow %s is %s, want cancelled", f.ID, f.State)
-			}
-		}
-		if seen != 1 {
-			t.Errorf("%d flows, want 1", seen)
-		}
+	demotest.On(t, run, func(t *testing.T, d demotest.Demo) {
+		d.Interrupt("\ncounted", "You interrupted it, so the flow was cancelled.\n", "-pace", "20ms")
+		d.OneFlowCancelled("map-reduce")
 	})
 }
 
-func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-top", "0"}, {"-letters", "0"}, {"extra"}, {"-no-such-flag"},
-		{"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"}} {
-		var out, errs bytes.Buffer
-		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
-			t.Errorf("%v was accepted", args)
-		}
-	}
-}
+func TestBadFlags(t *testing.T) { demotest.Refuses(t, run, "-top 0", "-letters 0", "extra") }

@@ -1,88 +1,22 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
-	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/demotest"
 )
-
-// servers are what the program runs on, as the environment names them.
-func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
-	t.Run("embedded", func(t *testing.T) { test(t, nil) })
-	t.Run("redis", func(t *testing.T) { test(t, map[string]string{"FLOWFABRIC_URL": testserver.Redis(t)}) })
-}
-
-// tripwire is what the program prints to; it calls do when a text has come, once.
-type tripwire struct {
-	bytes.Buffer
-	text string
-	do   func()
-}
-
-func (w *tripwire) Write(p []byte) (int, error) {
-	n, err := w.Buffer.Write(p)
-	if w.text != "" && strings.Contains(w.String(), w.text) {
-		w.text = ""
-		w.do()
-	}
-	return n, err
-}
-
-// start runs the program to its end.
-func start(t *testing.T, environment map[string]string, out *tripwire, args ...string) string {
-	t.Helper()
-	ctx, cancel := testwait.Context(t, t.Context())
-	defer cancel()
-	if out.text != "" {
-		out.do = cancel
-	}
-	if err := run(ctx, args, func(name string) string { return environment[name] }, out, os.Stderr); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if strings.ContainsRune(out.String(), '\x1b') {
-		t.Error("control codes in plain output")
-	}
-	return out.String()
-}
-
-// left is nothing: neither gates nor what was attached.
-func left(t *testing.T, environment map[string]string) {
-	t.Helper()
-	if environment == nil { // the server has ended with the demo
-		return
-	}
-	c, err := client.Connect(t.Context(), client.Config{URL: environment["FLOWFABRIC_URL"]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if gates, err := admin.New(c).Gates(t.Context()); err != nil || len(gates) != 0 {
-		t.Errorf("%d gates are left, %v", len(gates), err)
-	}
-	if all, err := admin.New(c).Gated(t.Context()); err != nil || len(all.Attached) != 0 {
-		t.Errorf("attached: %v, %v", all.Attached, err)
-	}
-}
 
 // acme is stopped before the call that does not fit, and goes on where it was when there is room, so that no token is
 // paid twice; globex is not affected.
 func TestDemo(t *testing.T) {
-	servers(t, func(t *testing.T, environment map[string]string) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		out := start(t, environment, &tripwire{}, "-pace", "1ms", "-tokens", "45", "-limit", "23")
+	demotest.On(t, run, func(t *testing.T, d demotest.Demo) {
+		out := d.Output("-pace", "1ms", "-tokens", "45", "-limit", "23")
 		before, after, _ := strings.Cut(out, "\n2. ")
 		for _, want := range []string{
 			`\n    acme +■ stopped after 20 tokens, before the next call\n`, `\n    globex +✓ all 45 tokens\n`,
@@ -108,32 +42,20 @@ func TestDemo(t *testing.T) {
 		if t.Failed() {
 			t.Log(out)
 		}
-		left(t, environment)
+		d.NoGates()
 	})
 }
 
 // Ctrl-C ends the demo without an error, and leaves nothing behind.
 func TestInterrupt(t *testing.T) {
-	servers(t, func(t *testing.T, environment map[string]string) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		out := start(t, environment, &tripwire{text: "│"}, "-pace", "50ms")
-		if !strings.HasSuffix(out, "You interrupted it.\n\n") {
-			t.Errorf("it ends otherwise:\n%s", out)
-		}
-		left(t, environment)
+	demotest.On(t, run, func(t *testing.T, d demotest.Demo) {
+		d.Interrupt("│", "You interrupted it.\n\n", "-pace", "50ms")
+		d.NoGates()
 	})
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{
-		{"-tokens", "10"}, {"-tokens", "201"}, {"-limit", "9"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"},
-		{"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"},
-	} {
-		var out, errs bytes.Buffer
-		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
-			t.Errorf("%v was accepted", args)
-		}
-	}
+	demotest.Refuses(t, run, "-tokens 10", "-tokens 201", "-limit 9", "-limit 80", "a")
 }
 
 // The handler by itself: it makes no call that does not fit, and a call costs what it used, not what was reserved.

@@ -93,7 +93,7 @@ var beside = map[string]struct {
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
 var tops = []string{"agent/internal/modeltest", "clients", "cmd", "examples", "benchmarks", "internal/check", "internal/childtest", "internal/clienttest", "internal/cluster",
-	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
+	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/demotest", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
 	"internal/simulate",
 	"internal/storetest", "internal/testgate", "internal/testnode", "internal/testserver", "internal/testwait",
@@ -105,7 +105,7 @@ var owners = map[string][]string{
 	"go.uber.org/fx":                      {"runtime", "examples"},
 	"go.uber.org/dig":                     {"runtime"},
 	"go.uber.org/zap":                     {},
-	"go.uber.org/goleak":                  {},
+	"go.uber.org/goleak":                  {"internal/demotest"},
 	"github.com/redis/rueidis":            {"internal/engine", "internal/invariant"},
 	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
@@ -119,8 +119,8 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":          {"internal/tracing", "client", "runtime", "agent"},
 	"pgregory.net/rapid":                {},
 	"github.com/anishathalye/porcupine": {},
-	"testing": {"agent/internal/modeltest", "fftest", "internal/clienttest", "internal/conformance", "internal/must",
-		"internal/testnode", "internal/testserver", "internal/testwait"},
+	"testing": {"agent/internal/modeltest", "fftest", "internal/clienttest", "internal/conformance",
+		"internal/demotest", "internal/must", "internal/testnode", "internal/testserver", "internal/testwait"},
 }
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.

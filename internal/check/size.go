@@ -38,6 +38,7 @@ var trees = []struct{ under, class string }{
 	{"httpapi/spec", "tests"},
 	{"internal/check", "tests"},
 	{"internal/clienttest", "tests"},
+	{"internal/demotest", "tests"},
 	{"internal/testnode", "tests"},
 	{"internal/testwait", "tests"},
 	{"internal/cluster", "tests"},
