@@ -37,7 +37,7 @@ func TestToolCallsInPieces(t *testing.T) {
 			"max_tokens", []string{`toolu_a now "{\"zone\":\"C"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			response, _ := ask(t, serve(t, anthropic.Config{},
+			response, _ := modeltest.Ask(t, serve(t, anthropic.Config{},
 				events(append(append([]string{started}, tt.events...), because(tt.reason), stopped)...)))
 			var got []string
 			for _, c := range response.Message.Calls {
@@ -64,7 +64,7 @@ func TestReasonToStop(t *testing.T) {
 		"refusal": agent.StopRefusal,
 	} {
 		t.Run(reason, func(t *testing.T) {
-			response, _ := ask(t, serve(t, anthropic.Config{},
+			response, _ := modeltest.Ask(t, serve(t, anthropic.Config{},
 				events(started, textBlock(0), text(0, "So"), end(0), because(reason), stopped)))
 			if response.Stop != want || response.Message.Text() != "So" {
 				t.Errorf("it stopped by %q with %q, want %q", response.Stop, response.Message.Text(), want)
@@ -72,7 +72,7 @@ func TestReasonToStop(t *testing.T) {
 		})
 	}
 	t.Run("a refusal without a word", func(t *testing.T) {
-		response, _ := ask(t, serve(t, anthropic.Config{}, events(started, because("refusal"), stopped)))
+		response, _ := modeltest.Ask(t, serve(t, anthropic.Config{}, events(started, because("refusal"), stopped)))
 		if response.Stop != agent.StopRefusal || response.Message.Text() != "" || response.Message.Private != nil {
 			t.Errorf("the answer is %+v", response)
 		}
@@ -104,8 +104,9 @@ const kept = `{"anthropic_blocks":[{"type":"thinking","thinking":"Hm, so","signa
 	`{"type":"tool_use","id":"toolu_a"}]}`
 
 func TestThinkingIsKept(t *testing.T) {
-	response, h := ask(t, serve(t, anthropic.Config{}, events(append(thinks, because("tool_use"), stopped)...)))
-	if got := strings.Join(h.reasoning, "|"); got != "Hm|, so" {
+	response, h := modeltest.Ask(t, serve(t, anthropic.Config{},
+		events(append(thinks, because("tool_use"), stopped)...)))
+	if got := strings.Join(h.Reasoning, "|"); got != "Hm|, so" {
 		t.Errorf("it thinks %q", got)
 	}
 	if got := string(response.Message.Private); got != kept {
@@ -118,7 +119,7 @@ func TestThinkingIsKept(t *testing.T) {
 }
 
 func TestCitationsAreKept(t *testing.T) {
-	response, _ := ask(t,
+	response, _ := modeltest.Ask(t,
 		serve(t, anthropic.Config{}, events(started, block(0,
 			`{"type":"text","text":"It ","citations":[{"type":"char_location","cited_text":"a"}]}`), text(0, "rains."),
 			delta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"b"}}`), end(0),
@@ -143,7 +144,7 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 		}
 		events(says("second.")...)(w, r)
 	})
-	response, _ := ask(t, model)
+	response, _ := modeltest.Ask(t, model)
 	if response.Message.Text() != "First second." || response.Stop != agent.StopEnd {
 		t.Errorf("the answer is %+v", response)
 	}
@@ -162,7 +163,7 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 			requests++
 			events(started, textBlock(0), text(0, "x"), end(0), because("pause_turn"), stopped)(w, r)
 		})
-		if response, _ := ask(t, model); requests != 10 || response.Stop != agent.StopLength ||
+		if response, _ := modeltest.Ask(t, model); requests != 10 || response.Stop != agent.StopLength ||
 			response.Message.Text() != strings.Repeat("x", 10) {
 			t.Errorf("after %d requests the answer is %+v", requests, response)
 		}
@@ -185,15 +186,15 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 			for _, p := range tt.pieces {
 				stream = append(stream, delta(0, `{"type":"text_delta","text":"`+p+`"}`))
 			}
-			_, h := ask(t, serve(t, anthropic.Config{},
+			_, h := modeltest.Ask(t, serve(t, anthropic.Config{},
 				events(append(stream, end(0), because("end_turn"), stopped)...)))
-			if !reflect.DeepEqual(h.text, tt.want) {
-				t.Errorf("the deltas are %q, want %q", h.text, tt.want)
+			if !reflect.DeepEqual(h.Text, tt.want) {
+				t.Errorf("the deltas are %q, want %q", h.Text, tt.want)
 			}
 		})
 	}
 	t.Run("arguments", func(t *testing.T) {
-		response, _ := ask(t, serve(t, anthropic.Config{}, events(started, toolBlock(0, "toolu_a", "x"),
+		response, _ := modeltest.Ask(t, serve(t, anthropic.Config{}, events(started, toolBlock(0, "toolu_a", "x"),
 			delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":\\\"\xf0\x9f\"}"),
 			delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\x98\x80\\\"}\"}"), because("tool_use"),
 			stopped)))
@@ -210,21 +211,21 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		})
-		if response, _ := ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
+		if response, _ := modeltest.Ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
 			t.Errorf("the text is %q", response.Message.Text())
 		}
 	})
 }
 
 func TestUsageOfLaterEventsCounts(t *testing.T) {
-	response, _ := ask(t, serve(t, anthropic.Config{}, events(
+	response, _ := modeltest.Ask(t, serve(t, anthropic.Config{}, events(
 		`{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3,"output_tokens":1}}}`,
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"output_tokens":2,"cache_read_input_tokens":null,"cache_creation_input_tokens":1}}`,
 		stopped)))
 	if want := (agent.Usage{Input: 6, Output: 2, CacheWrite: 1}); response.Usage != want {
 		t.Errorf("usage is %+v, want %+v", response.Usage, want)
 	}
-	response, _ = ask(t,
+	response, _ = modeltest.Ask(t,
 		serve(t, anthropic.Config{}, events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, stopped)))
 	if response.Usage != (agent.Usage{}) {
 		t.Errorf("usage is %+v, want none", response.Usage)
@@ -239,9 +240,9 @@ func FuzzAnswer(f *testing.F) {
 		"\n" + because("pause_turn") + "\n" + stopped))
 	f.Add([]byte(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var h heard
-		response, blocks, err := anthropic.Assemble(strings.Split(string(in), "\n"), h.delta)
-		for _, piece := range append(h.text, h.reasoning...) {
+		var h modeltest.Heard
+		response, blocks, err := anthropic.Assemble(strings.Split(string(in), "\n"), h.Delta)
+		for _, piece := range append(h.Text, h.Reasoning...) {
 			if !utf8.ValidString(piece) || piece == "" {
 				t.Fatalf("a delta is %q", piece)
 			}
@@ -249,10 +250,10 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := strings.Join(h.text, ""); got != response.Message.Text() {
+		if got := strings.Join(h.Text, ""); got != response.Message.Text() {
 			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text())
 		}
-		modeltest.CheckCalls(t, h.calls, response.Message.Calls)
+		modeltest.CheckCalls(t, h.Calls, response.Message.Calls)
 		ids := map[string]bool{}
 		for _, c := range response.Message.Calls {
 			if c.Name == "" || c.ID == "" || ids[c.ID] || !json.Valid(c.Arguments) {
@@ -277,7 +278,7 @@ func TestOneModelServesManyRuns(t *testing.T) {
 	for range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			if response, _ := ask(t, model); response.Message.Text() != "x" {
+			if response, _ := modeltest.Ask(t, model); response.Message.Text() != "x" {
 				t.Errorf("the text is %q", response.Message.Text())
 			}
 		})

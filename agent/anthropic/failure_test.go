@@ -59,7 +59,8 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
-			err := fails(t, serve(t, anthropic.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
+			err := modeltest.Fails(t, serve(t,
+				anthropic.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
 				func(w http.ResponseWriter, r *http.Request) {
 					calls++
 					tt.answer(w, r)
@@ -117,7 +118,7 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		}, handler.Failure{Category: "model_refused", Permanent: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			modeltest.Check(t, fails(t, serve(t, anthropic.Config{}, tt.answer)), tt.want)
+			modeltest.Check(t, modeltest.Fails(t, serve(t, anthropic.Config{}, tt.answer)), tt.want)
 		})
 	}
 }

@@ -159,13 +159,14 @@ func TestRequestAfterThoughts(t *testing.T) {
 func TestKeyOfTheEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-environment")
 	for configured, want := range map[string]string{key: key, noKey: "sk-ant-environment"} {
-		if r, _ := sent(t, anthropic.Config{APIKey: configured}, question); r.Header.Get("X-Api-Key") != want {
+		r, _ := sent(t, anthropic.Config{APIKey: configured}, modeltest.Question)
+		if r.Header.Get("X-Api-Key") != want {
 			t.Errorf("the key is %q, want %q", r.Header.Get("X-Api-Key"), want)
 		}
 	}
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "a-token-of-the-environment")
-	r, _ := sent(t, anthropic.Config{APIKey: key}, question)
+	r, _ := sent(t, anthropic.Config{APIKey: key}, modeltest.Question)
 	if r.Header.Get("X-Api-Key") != key || r.Header.Get("Authorization") != "" {
 		t.Errorf("beside the key goes the authorization %q", r.Header.Get("Authorization"))
 	}
@@ -181,7 +182,7 @@ func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	modeltest.Check(t, fails(t, model), handler.Failure{Category: "model_refused", Permanent: true})
+	modeltest.Check(t, modeltest.Fails(t, model), handler.Failure{Category: "model_refused", Permanent: true})
 }
 
 func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
@@ -196,28 +197,8 @@ func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
 	}
 }
 
-// shown is a conversation with images and files in every place.
-func shown() agent.Request {
-	png := agent.Part{Type: agent.PartImage, Media: "image/png", Data: []byte("png"), Blob: "sha256:1", Size: 3}
-	pdf := agent.Part{Type: agent.PartFile, Media: "application/pdf", Name: "terms.pdf", Data: []byte("pdf")}
-	csv := agent.Part{Type: agent.PartFile, Media: "text/csv; charset=utf-8", Name: "a.csv", Data: []byte("a,b\xff")}
-	film := agent.Part{Type: agent.PartFile, Media: "video/mp4", Name: "b.mp4", Data: []byte("mp4")}
-	text := func(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
-	hm := agent.Part{Type: agent.PartReasoning, Text: "hm"}
-	return agent.Request{Messages: []agent.Message{
-		{Role: agent.User, Parts: []agent.Part{text("Look:"), png, text(" "), pdf, film}},
-		{Role: agent.User, Parts: []agent.Part{text("And:"), csv}},
-		{Role: agent.Assistant, Parts: []agent.Part{hm}},
-		{Role: agent.Assistant, Parts: []agent.Part{hm, text("I drew"), png}, Calls: []agent.ToolCall{
-			{ID: "a", Name: "shot"}, {ID: "b", Name: "shot"}}},
-		{Role: agent.ToolRole, Call: "a", Tool: "shot", Parts: []agent.Part{text("two:"), png, pdf}},
-		{Role: agent.ToolRole, Call: "b", Tool: "shot", Parts: []agent.Part{csv, film}, Failed: true},
-		{Role: agent.ToolRole, Call: "none", Tool: "shot", Parts: []agent.Part{text("late"), png}},
-	}}
-}
-
 // Images, PDFs and texts go to the service as such, also as results of tools; what it does not take is named.
 func TestRequestWithParts(t *testing.T) {
-	_, body := sent(t, anthropic.Config{}, shown())
+	_, body := sent(t, anthropic.Config{}, modeltest.Shown())
 	golden(t, "request_parts.json", body)
 }

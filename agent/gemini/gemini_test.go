@@ -23,8 +23,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
-
 func ignore(agent.Delta) error { return nil }
 
 // serve starts a service and returns a model of it.
@@ -132,7 +130,7 @@ func TestAnswerOfParts(t *testing.T) {
 		content(`{"executableCode":{"code":"1"}}`, ""), content(`{"functionCall":{"name":"now","args":null}}`, ""),
 		content(`{"functionCall":{"name":"now","args":{"a":12345678901234567890}},"thoughtSignature":"dHdv"}`, "STOP")))
 	var calls []agent.Delta
-	got, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
+	got, err := model.Generate(t.Context(), modeltest.Question, func(d agent.Delta) error {
 		if d.Call != nil {
 			calls = append(calls, d)
 		}
@@ -162,13 +160,13 @@ func TestReasonToStop(t *testing.T) {
 		content("", "RECITATION"):                     agent.StopRefusal,
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`: agent.StopRefusal,
 	} {
-		got, err := serve(t, gemini.Config{Model: "m"}, events(event)).Generate(t.Context(), question, ignore)
+		got, err := serve(t, gemini.Config{Model: "m"}, events(event)).Generate(t.Context(), modeltest.Question, ignore)
 		if err != nil || got.Stop != want {
 			t.Errorf("%s: it stopped by %q, %v, want %q", event, got.Stop, err, want)
 		}
 	}
 	_, err := serve(t, gemini.Config{Model: "m"}, events(content("", "MALFORMED_FUNCTION_CALL"))).Generate(t.Context(),
-		question, ignore)
+		modeltest.Question, ignore)
 	modeltest.Check(t, err, handler.Failure{Category: "model_protocol"})
 }
 
@@ -179,7 +177,7 @@ func TestThePauseOfAnError(t *testing.T) {
 	pause := 7500 * time.Millisecond
 	for name, answer := range map[string]http.HandlerFunc{"within the answer": events(said),
 		"before it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429); fmt.Fprint(w, "["+said+"]") }} {
-		_, err := serve(t, gemini.Config{Model: "m"}, answer).Generate(t.Context(), question, ignore)
+		_, err := serve(t, gemini.Config{Model: "m"}, answer).Generate(t.Context(), modeltest.Question, ignore)
 		modeltest.Check(t, err, handler.Failure{Category: "model_rate_limited", RetryAfter: &pause})
 		var e *gemini.Error
 		if !errors.As(err, &e) || e.Status != 429 || e.Code != "RESOURCE_EXHAUSTED" || e.Message != "Quota" {
@@ -194,7 +192,7 @@ func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
 	defer other.Close()
 	model := serve(t, gemini.Config{Model: "m"},
 		http.RedirectHandler(other.URL, http.StatusTemporaryRedirect).ServeHTTP)
-	_, err := model.Generate(t.Context(), question, ignore)
+	_, err := model.Generate(t.Context(), modeltest.Question, ignore)
 	modeltest.Check(t, err, handler.Failure{Category: "model_refused", Permanent: true})
 }
 

@@ -61,7 +61,7 @@ func TestToolCallsInPieces(t *testing.T) {
 			[]string{`a x {}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			response, _ := ask(t, serve(t, openai.Config{}, events(append(tt.events, done)...)))
+			response, _ := modeltest.Ask(t, serve(t, openai.Config{}, events(append(tt.events, done)...)))
 			var got []string
 			for _, c := range response.Message.Calls {
 				got = append(got, fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Arguments))
@@ -94,7 +94,7 @@ func TestReasonToStop(t *testing.T) {
 		{"nothing said", `{}`, "stop", agent.StopEnd, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			response, _ := ask(t,
+			response, _ := modeltest.Ask(t,
 				serve(t, openai.Config{}, events(chunk(tt.delta, "null"), chunk(`{}`, tt.finish), done)))
 			if response.Stop != tt.want || response.Message.Text() != tt.text {
 				t.Errorf("it stopped by %q with %q, want %q with %q", response.Stop, response.Message.Text(), tt.want,
@@ -122,9 +122,9 @@ func TestReasoningOfCompatibleServices(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, keep := range []bool{false, true} {
-				response, h := ask(t, serve(t, openai.Config{ReturnReasoning: keep},
+				response, h := modeltest.Ask(t, serve(t, openai.Config{ReturnReasoning: keep},
 					events(append(tt.events, chunk(`{}`, "stop"), done)...)))
-				if got := strings.Join(h.reasoning, ""); got != "Hm, so" || response.Message.Text() != "Yes" {
+				if got := strings.Join(h.Reasoning, ""); got != "Hm, so" || response.Message.Text() != "Yes" {
 					t.Errorf("it thinks %q and says %q", got, response.Message.Text())
 				}
 				if got := response.Message.Parts[0]; got.Type != agent.PartReasoning || got.Text != "Hm, so" {
@@ -153,7 +153,7 @@ func TestUsageOfCompatibleServices(t *testing.T) {
 			agent.Usage{Input: 10, Output: 2, CacheRead: 6}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			response, _ := ask(t, serve(t, openai.Config{},
+			response, _ := modeltest.Ask(t, serve(t, openai.Config{},
 				events(text("x"), chunk(`{}`, "stop"), `{"choices":null,"usage":`+tt.usage+`}`, done)))
 			if response.Usage != tt.want {
 				t.Errorf("usage is %+v, want %+v", response.Usage, tt.want)
@@ -166,7 +166,7 @@ func TestUsageOfCompatibleServices(t *testing.T) {
 				`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":%d}}`,
 				n)
 		}
-		response, _ := ask(t, serve(t, openai.Config{}, events(report(1), report(2), report(3), done)))
+		response, _ := modeltest.Ask(t, serve(t, openai.Config{}, events(report(1), report(2), report(3), done)))
 		if want := (agent.Usage{Input: 5, Output: 3}); response.Usage != want {
 			t.Errorf("usage is %+v, want %+v", response.Usage, want)
 		}
@@ -188,9 +188,9 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 		{"invalid", []string{"{\"choices\":[{\"delta\":{\"content\":\"a\xff\xfe\xfdb\"}}]}"}, []string{"a\uFFFDb"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, h := ask(t, serve(t, openai.Config{}, events(append(tt.events, chunk(`{}`, "stop"), done)...)))
-			if !reflect.DeepEqual(h.text, tt.want) {
-				t.Errorf("the deltas are %q, want %q", h.text, tt.want)
+			_, h := modeltest.Ask(t, serve(t, openai.Config{}, events(append(tt.events, chunk(`{}`, "stop"), done)...)))
+			if !reflect.DeepEqual(h.Text, tt.want) {
+				t.Errorf("the deltas are %q, want %q", h.Text, tt.want)
 			}
 		})
 	}
@@ -204,7 +204,7 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		})
-		if response, _ := ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
+		if response, _ := modeltest.Ask(t, model); response.Message.Text() != "Grüße, 世界 😀" {
 			t.Errorf("the text is %q", response.Message.Text())
 		}
 	})
@@ -239,7 +239,7 @@ func TestOddStreamsThatAreWhole(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, _ := ask(t, serve(t, openai.Config{}, answer)); response.Message.Text() != "x" {
+			if response, _ := modeltest.Ask(t, serve(t, openai.Config{}, answer)); response.Message.Text() != "x" {
 				t.Errorf("the text is %q, want x", response.Message.Text())
 			}
 		})
@@ -255,9 +255,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(
 		`{"choices":[{"delta":{"content":[{"thinking":[{"text":"a"}]},{"text":"b"}],"reasoning":"c","refusal":"d"},"finish_reason":"length"}],"usage":{"prompt_tokens":1}}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var h heard
-		response, err := openai.Assemble(strings.Split(string(in), "\n"), h.delta)
-		for _, piece := range append(h.text, h.reasoning...) {
+		var h modeltest.Heard
+		response, err := openai.Assemble(strings.Split(string(in), "\n"), h.Delta)
+		for _, piece := range append(h.Text, h.Reasoning...) {
 			if !utf8.ValidString(piece) || piece == "" {
 				t.Fatalf("a delta is %q", piece)
 			}
@@ -265,13 +265,13 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := strings.Join(h.text, ""); got != response.Message.Text() {
+		if got := strings.Join(h.Text, ""); got != response.Message.Text() {
 			t.Fatalf("the deltas say %q, and the message %q", got, response.Message.Text())
 		}
 		if response.Stop == "" {
 			t.Fatal("no reason to stop")
 		}
-		modeltest.CheckCalls(t, h.calls, response.Message.Calls)
+		modeltest.CheckCalls(t, h.Calls, response.Message.Calls)
 		ids := map[string]bool{}
 		for _, c := range response.Message.Calls {
 			if c.Name == "" || ids[c.ID] || !json.Valid(c.Arguments) {
@@ -290,7 +290,7 @@ func TestOneModelServesManyRuns(t *testing.T) {
 	for range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			if response, _ := ask(t, model); response.Message.Text() != "x" {
+			if response, _ := modeltest.Ask(t, model); response.Message.Text() != "x" {
 				t.Errorf("the text is %q", response.Message.Text())
 			}
 		})

@@ -62,7 +62,7 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
-			err := fails(t, serve(t, openai.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
+			err := modeltest.Fails(t, serve(t, openai.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
 				func(w http.ResponseWriter, r *http.Request) {
 					calls++
 					tt.answer(w, r)
@@ -116,7 +116,7 @@ func TestFailuresWithinTheStream(t *testing.T) {
 			"tool_calls"), done), malformed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			modeltest.Check(t, fails(t, serve(t, openai.Config{}, tt.answer)), tt.want)
+			modeltest.Check(t, modeltest.Fails(t, serve(t, openai.Config{}, tt.answer)), tt.want)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/flowfabric/flowfabric-go/agent"
+	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
 
@@ -114,7 +115,8 @@ func TestKeyOfTheEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-the-environment")
 	t.Setenv("OPENAI_ADMIN_KEY", "sk-of-the-administrator")
 	for configured, want := range map[string]string{key: "Bearer " + key, noKey: "Bearer sk-of-the-environment"} {
-		if r, _ := sent(t, openai.Config{APIKey: configured}, question); r.Header.Get("Authorization") != want {
+		r, _ := sent(t, openai.Config{APIKey: configured}, modeltest.Question)
+		if r.Header.Get("Authorization") != want {
 			t.Errorf("the authorization is %q, want %q", r.Header.Get("Authorization"), want)
 		}
 	}
@@ -132,29 +134,9 @@ func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
 	}
 }
 
-// shown is a conversation with images and files in every place.
-func shown() agent.Request {
-	png := agent.Part{Type: agent.PartImage, Media: "image/png", Data: []byte("png"), Blob: "sha256:1", Size: 3}
-	pdf := agent.Part{Type: agent.PartFile, Media: "application/pdf", Name: "terms.pdf", Data: []byte("pdf")}
-	csv := agent.Part{Type: agent.PartFile, Media: "text/csv; charset=utf-8", Name: "a.csv", Data: []byte("a,b\xff")}
-	film := agent.Part{Type: agent.PartFile, Media: "video/mp4", Name: "b.mp4", Data: []byte("mp4")}
-	text := func(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
-	hm := agent.Part{Type: agent.PartReasoning, Text: "hm"}
-	return agent.Request{Messages: []agent.Message{
-		{Role: agent.User, Parts: []agent.Part{text("Look:"), png, text(" "), pdf, film}},
-		{Role: agent.User, Parts: []agent.Part{text("And:"), csv}},
-		{Role: agent.Assistant, Parts: []agent.Part{hm}},
-		{Role: agent.Assistant, Parts: []agent.Part{hm, text("I drew"), png}, Calls: []agent.ToolCall{
-			{ID: "a", Name: "shot"}, {ID: "b", Name: "shot"}}},
-		{Role: agent.ToolRole, Call: "a", Tool: "shot", Parts: []agent.Part{text("two:"), png, pdf}},
-		{Role: agent.ToolRole, Call: "b", Tool: "shot", Parts: []agent.Part{csv, film}, Failed: true},
-		{Role: agent.ToolRole, Call: "none", Tool: "shot", Parts: []agent.Part{text("late"), png}},
-	}}
-}
-
 // Images and PDFs go to the service as such, those of tools in a message of the user; what it does not take is named.
 func TestRequestWithParts(t *testing.T) {
-	_, body := sent(t, openai.Config{}, shown())
+	_, body := sent(t, openai.Config{}, modeltest.Shown())
 	golden(t, "request_parts.json", body)
 }
 
@@ -177,7 +159,7 @@ func TestRequestWithAKeyAndASchema(t *testing.T) {
 		t.Errorf("an open schema is strict: %s", body)
 	}
 	_, body = sent(t, openai.Config{LegacyMaxTokens: true},
-		agent.Request{Messages: question.Messages, Cache: req.Cache})
+		agent.Request{Messages: modeltest.Question.Messages, Cache: req.Cache})
 	if strings.Contains(string(body), "prompt_cache_key") {
 		t.Errorf("an older service gets %s", body)
 	}

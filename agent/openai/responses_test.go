@@ -47,7 +47,7 @@ func TestResponsesRequest(t *testing.T) {
 	if path != "POST /v1/responses" {
 		t.Errorf("the call is %s", path)
 	}
-	_, body = sentResponse(t, openai.Config{MaxTokens: 7}, shown())
+	_, body = sentResponse(t, openai.Config{MaxTokens: 7}, modeltest.Shown())
 	golden(t, "responses_request_parts.json", body)
 }
 
@@ -76,8 +76,8 @@ func TestResponsesWithoutPieces(t *testing.T) {
 		`{"id":"rs_1","type":"reasoning","summary":[{"text":"Hm"},{"text":"so"}],"encrypted_content":"c2ln"},`+
 			`{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"I look."}]},`+
 			`{"id":"fc_1","type":"function_call","call_id":"call_a","name":"now","arguments":"{\"zone\":1}"}`)))
-	response, h := ask(t, model)
-	if len(h.reasoning) != 2 || response.Message.Parts[0].Text != "Hm\n\nso" || response.Message.Text() != "I look." ||
+	response, h := modeltest.Ask(t, model)
+	if len(h.Reasoning) != 2 || response.Message.Parts[0].Text != "Hm\n\nso" || response.Message.Text() != "I look." ||
 		len(response.Message.Calls) != 1 || string(response.Message.Calls[0].Arguments) != `{"zone":1}` ||
 		response.Stop != agent.StopTools || response.Message.Private == nil {
 		t.Errorf("the answer is %+v", response)
@@ -90,11 +90,11 @@ func TestResponsesKeepOnlyWhatCanGoBack(t *testing.T) {
 	for items, kept := range map[string]bool{`{"id":"rs_1","type":"reasoning","summary":[]}`: false, plain: false,
 		thoughtItem: true, `{"type":"message","phase":"final_answer","content":[]}`: true,
 		`{"type":"web_search_call","id":"ws_1"},` + plain: true} {
-		response, _ := ask(t, respond(t, openai.Config{ReturnReasoning: true}, events(answeredAtOnce(items))))
+		response, _ := modeltest.Ask(t, respond(t, openai.Config{ReturnReasoning: true}, events(answeredAtOnce(items))))
 		if (response.Message.Private != nil) != kept {
 			t.Errorf("of %s is kept %s", items, response.Message.Private)
 		}
-		response, _ = ask(t, respond(t, openai.Config{}, events(answeredAtOnce(items))))
+		response, _ = modeltest.Ask(t, respond(t, openai.Config{}, events(answeredAtOnce(items))))
 		if response.Message.Private != nil {
 			t.Errorf("without ReturnReasoning, of %s is kept %s", items, response.Message.Private)
 		}
@@ -119,7 +119,7 @@ func TestResponsesFailuresWithinTheStream(t *testing.T) {
 		answeredAtOnce(`{"type":"function_call","call_id":"a","name":""}`):            {Category: "model_protocol"},
 		answeredAtOnce(`{"type":"function_call","name":"a"}`):                         {Category: "model_protocol"},
 	} {
-		modeltest.Check(t, fails(t, respond(t, openai.Config{}, events(event))), want)
+		modeltest.Check(t, modeltest.Fails(t, respond(t, openai.Config{}, events(event))), want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/internal/modeltest"
 	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
@@ -86,54 +84,3 @@ func chunk(delta, finish string) string {
 func text(s string) string { return chunk(fmt.Sprintf(`{"content":%q}`, s), "null") }
 
 const done = "[DONE]"
-
-var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
-
-// heard collects deltas.
-type heard struct {
-	text, reasoning []string
-	calls           []agent.Delta
-}
-
-func (h *heard) delta(d agent.Delta) error {
-	if d.Text != "" {
-		h.text = append(h.text, d.Text)
-	}
-	if d.Reasoning != "" {
-		h.reasoning = append(h.reasoning, d.Reasoning)
-	}
-	if d.Call != nil {
-		h.calls = append(h.calls, d)
-	}
-	return nil
-}
-
-// ask asks the question and fails the test on an error.
-func ask(t *testing.T, model *openai.Model) (agent.Response, heard) {
-	t.Helper()
-	var h heard
-	response, err := model.Generate(t.Context(), question, h.delta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := strings.Join(h.text, ""), response.Message.Text(); got != want {
-		t.Errorf("the deltas say %q, and the message %q", got, want)
-	}
-	modeltest.CheckCalls(t, h.calls, response.Message.Calls)
-	return response, h
-}
-
-// fails asks the question and returns the error.
-func fails(t *testing.T, model *openai.Model) error {
-	t.Helper()
-	response, err := model.Generate(context.WithoutCancel(t.Context()), question, func(agent.Delta) error {
-		return nil
-	})
-	if err == nil {
-		t.Fatalf("the answer is %+v, want an error", response)
-	}
-	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), key) {
-		t.Errorf("the error shows the key: %v", err)
-	}
-	return err
-}

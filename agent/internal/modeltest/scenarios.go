@@ -35,8 +35,6 @@ func Run(t *testing.T, f Format) {
 	t.Run("beginnings", f.prefix)
 }
 
-var question = agent.Request{Messages: []agent.Message{{Role: agent.User, Parts: agent.Text("hello")}}}
-
 func text(pieces ...string) (all []Piece) {
 	for _, p := range pieces {
 		all = append(all, Piece{Text: p})
@@ -83,7 +81,7 @@ func (f Format) answers(t *testing.T) {
 			model, _ := f.says(t, Answer{Pieces: tt.pieces, Stop: tt.stop, Usage: usage})
 			var heard strings.Builder
 			var calls []agent.Delta
-			got, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
+			got, err := model.Generate(t.Context(), Question, func(d agent.Delta) error {
 				if !utf8.ValidString(d.Text) || d.Call == nil && (d.Text == "") == (d.Reasoning == "") ||
 					d.Call != nil && d.Text+d.Reasoning != "" {
 					t.Errorf("the delta is %+v", d)
@@ -115,7 +113,7 @@ func (f Format) thoughts(t *testing.T) {
 		call(0, "toolu_a", "weather", `{}`)}, Stop: agent.StopTools},
 		Answer{Pieces: text("Rain."), Stop: agent.StopEnd})
 	var heard string
-	first, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
+	first, err := model.Generate(t.Context(), Question, func(d agent.Delta) error {
 		heard += d.Reasoning
 		return nil
 	})
@@ -134,7 +132,7 @@ func (f Format) thoughts(t *testing.T) {
 	if err := json.Unmarshal(recorded, &back); err != nil {
 		t.Fatal(err)
 	}
-	next := agent.Request{Messages: append(question.Messages[:1:1], back,
+	next := agent.Request{Messages: append(Question.Messages[:1:1], back,
 		agent.Message{Role: agent.ToolRole, Call: back.Calls[0].ID, Tool: "weather", Parts: agent.Text("rain")})}
 	if _, err := model.Generate(t.Context(), next, ignore); err != nil {
 		t.Fatal(err)
@@ -188,7 +186,7 @@ func (f Format) statuses(t *testing.T) {
 	} {
 		t.Run(http.StatusText(tt.status), func(t *testing.T) {
 			calls := 0
-			err := fails(t, f.serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			err := Fails(t, f.serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				calls++
 				w.Header().Set("Content-Type", "application/json")
 				for name, values := range tt.header {
@@ -205,7 +203,7 @@ func (f Format) statuses(t *testing.T) {
 		})
 	}
 	t.Run("an error without end", func(t *testing.T) {
-		err := fails(t, f.serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		err := Fails(t, f.serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			piece, written := strings.Repeat("endless ", 1<<10), 0
 			for n, err := fmt.Fprint(w, piece); err == nil; n, err = fmt.Fprint(w, piece) {
@@ -217,16 +215,6 @@ func (f Format) statuses(t *testing.T) {
 		}))
 		Check(t, err, handler.Failure{Category: "model_overloaded"})
 	})
-}
-
-// fails asks the question and returns the error, which does not show the key.
-func fails(t *testing.T, model agent.Model) error {
-	t.Helper()
-	response, err := model.Generate(context.WithoutCancel(t.Context()), question, ignore)
-	if err == nil {
-		t.Fatalf("the answer is %+v, want an error", response)
-	}
-	return err
 }
 
 // Check compares what a worker makes of an error, which must be short and must not show [Key].
@@ -288,13 +276,13 @@ func (f Format) breaks(t *testing.T) {
 			fmt.Fprint(w, "<html>Welcome</html>")
 		}, malformed},
 	} {
-		t.Run(tt.name, func(t *testing.T) { Check(t, fails(t, f.serve(t, tt.answer)), tt.want) })
+		t.Run(tt.name, func(t *testing.T) { Check(t, Fails(t, f.serve(t, tt.answer)), tt.want) })
 	}
 }
 
 func (f Format) noConnection(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
-	err := fails(t, f.New(t, "http://127.0.0.1:1/v1?key="+Key, client))
+	err := Fails(t, f.New(t, "http://127.0.0.1:1/v1?key="+Key, client))
 	Check(t, err, handler.Failure{Category: "model_overloaded"})
 }
 
@@ -317,7 +305,7 @@ func (f Format) contextEnds(t *testing.T) {
 				answer(w, func() { cancel(cause) })
 				<-r.Context().Done() // the client hangs up
 			})
-			if _, err := model.Generate(ctx, question, ignore); err != cause {
+			if _, err := model.Generate(ctx, Question, ignore); err != cause {
 				t.Errorf("the error is %v, want %v", err, cause)
 			}
 		})
@@ -326,7 +314,7 @@ func (f Format) contextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		heard := 0
 		model, _ := f.says(t, Answer{Pieces: text("a", "b"), Stop: agent.StopEnd})
-		_, err := model.Generate(ctx, question, func(agent.Delta) error {
+		_, err := model.Generate(ctx, Question, func(agent.Delta) error {
 			heard++
 			cancel(cause)
 			return nil
@@ -343,7 +331,7 @@ func (f Format) contextEnds(t *testing.T) {
 		t.Cleanup(server.Close)
 		client := server.Client()
 		client.Timeout = 20 * time.Millisecond
-		err := fails(t, f.New(t, server.URL, client))
+		err := Fails(t, f.New(t, server.URL, client))
 		Check(t, err, handler.Failure{Category: "model_overloaded"})
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is the end of a context", err)
@@ -379,7 +367,7 @@ func (f Format) deltas(t *testing.T) {
 	})
 	full := errors.New("no more frames")
 	var words []string
-	_, err := model.Generate(t.Context(), question, func(d agent.Delta) error {
+	_, err := model.Generate(t.Context(), Question, func(d agent.Delta) error {
 		words = append(words, d.Text)
 		if d.Text == "three" {
 			return full
