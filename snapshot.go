@@ -12,6 +12,7 @@ type Snapshot struct {
 	// Attempt is the one that it is in, for client.Rewind: Attempts, and one more while it waits for a replay.
 	Attempt        uint32    `json:"attempt" jsonschema:"the attempt that it is in: attempts, and one more while it waits for a replay"`
 	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
+	Version        string    `json:"version,omitempty" jsonschema:"of the application whose worker has it or had it last, if it is known"`
 	Replays        int       `json:"replays"`
 	// Continues is how often its handler went on with another input (handler.Continue); older attempts than those of
 	// the input before are not kept.

@@ -132,6 +132,7 @@ type store interface {
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	VersionOf(ctx context.Context, session string) string
 	KeyHolder(ctx context.Context, partition uint16, key uuid.UUID) (flowfabric.ExecutionID, error)
 	ReadInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, bool, error)
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error)

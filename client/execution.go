@@ -146,6 +146,7 @@ func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 	if err != nil {
 		return flowfabric.Snapshot{}, link.Operated("get", id, err)
 	}
+	s.Version = c.store.VersionOf(ctx, s.Session)
 	return s.Snapshot, nil
 }
 

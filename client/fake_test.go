@@ -65,6 +65,8 @@ func (f *fakeStore) client(t *testing.T) *Client {
 func (f *fakeStore) Partitions() uint16         { return 4 }
 func (f *fakeStore) Ping(context.Context) error { return nil }
 
+func (f *fakeStore) VersionOf(context.Context, string) string { return "" }
+
 func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -31,6 +31,12 @@ func (a *api) held(version string) (paths []string) {
 	return paths
 }
 
+// of is what an execution says of its version.
+func (a *api) of(path string) string {
+	a.t.Helper()
+	return into[flowfabric.Snapshot](a.t, a.as("viewer", "GET", path, "", 200)).Version
+}
+
 // What a version claimed last is told until a worker of another version claims it, also when its workers are gone.
 func TestVersions(t *testing.T) {
 	a := newAPI(t)
@@ -38,7 +44,13 @@ func TestVersions(t *testing.T) {
 	a.until(asked, "suspended")
 	old := a.open("worker", `{"name":"old","kinds":["remote"],"version":"2.0"}`)
 	first, second := a.submit(`{"kind":"remote"}`), a.submit(`{"kind":"remote"}`)
+	if got := a.of(first); got != "" {
+		t.Errorf("before its claim it is of version %q", got)
+	}
 	taken := old.take(2)
+	if got := a.of(first) + a.of(asked); got != "2.01.4" {
+		t.Errorf("they are of %q", got)
+	}
 	v := a.versions("")
 	if x := v["2.0"]; x.Workers != 1 || x.Active != 2 || x.Suspended+x.Delayed+x.Waiting != 0 || x.Since.IsZero() ||
 		!slices.Equal(x.Kinds, []string{"remote"}) {
@@ -75,6 +87,15 @@ func TestVersions(t *testing.T) {
 	}
 	later := a.open("worker", `{"name":"new","kinds":["remote"],"version":"3.0"}`)
 	later.take(2)
+	if got := a.of(first); got != "3.0" {
+		t.Errorf("it is of version %q, want 3.0", got)
+	}
+	none := a.open("worker", `{"name":"none","kinds":["unversioned"]}`)
+	plain := a.submit(`{"kind":"unversioned"}`)
+	none.take(1)
+	if got := a.of(plain); got != "" {
+		t.Errorf("without a version it is of %q", got)
+	}
 	v = a.versions("")
 	if _, still := v["2.0"]; still || v["3.0"].Active != 2 {
 		t.Errorf("drained: %+v", v)

@@ -40,6 +40,7 @@ type Engine struct {
 	lone       lone
 	channels   channels
 	schemas    schemas
+	versions   versions
 	closers    struct {
 		sync.Mutex
 		clients []rueidis.Client

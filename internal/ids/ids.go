@@ -176,11 +176,13 @@ func VersionMark(version string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
 }
 
-// SessionMark is where the mark of the version is in a session; "" of what is no session. Without a version it stands
-// for none.
+// SessionMark is the mark of the version in a session; "" of a session without a version, and of what is no session.
 func SessionMark(session string) string {
 	at := strings.LastIndexByte(session, '~')
 	if at < 0 || len(session)-at-1 != 12 {
+		return ""
+	}
+	if strings.Trim(session[at+1:], "0123456789abcdef") == "" { // in the form of no version
 		return ""
 	}
 	return session[len(session)-4:]

@@ -87,8 +87,12 @@ func TestSessionsHaveTheMarkOfAVersion(t *testing.T) {
 					t.Fatalf("%q", session)
 				}
 				seen[session] = true
-				if is := ids.SessionMark(session) == ids.VersionMark(version); version != "" && !is {
-					t.Fatalf("%q has not the mark %q", session, ids.VersionMark(version))
+				want := ids.VersionMark(version)
+				if version == "" {
+					want = ""
+				}
+				if got := ids.SessionMark(session); got != want {
+					t.Fatalf("%q has the mark %q, want %q", session, got, want)
 				}
 			}
 		}

@@ -206,15 +206,6 @@ func TestListOfExecutions(t *testing.T) {
 	b.quiet(asked401)
 }
 
-// versions says of every execution that a worker of this version claimed it last.
-const versions = `(() => {
-	const text = Response.prototype.text
-	Response.prototype.text = async function () {
-		const told = await text.call(this)
-		if (!/^\/v1\/executions\/[^\/:]+$/.test(new URL(this.url).pathname)) return told
-		return JSON.stringify({ ...JSON.parse(told), version: "7.1 <b>x</b>" })
-	} })()`
-
 // An execution that failed begins with its error, the step, the attempt and Replay, also from a step; what is chosen in
 // the timeline is shown beside it.
 func TestFailedExecution(t *testing.T) {
@@ -222,7 +213,7 @@ func TestFailedExecution(t *testing.T) {
 	var first atomic.Int32
 	brittle := handler.Define[string, string]("brittle", flowfabric.Retries(0))
 	w, err := runtime.New(runtime.Config{URL: d.store, TokenKeys: scene.Keys, Worker: "brittle",
-		Logger: slog.New(slog.DiscardHandler)}, handler.Bind(brittle,
+		AppVersion: "7.1 <b>x</b>", Logger: slog.New(slog.DiscardHandler)}, handler.Bind(brittle,
 		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 			if _, err := handler.Step(ctx, t, "collect all that is needed", func(context.Context) (int32, error) {
 				return 40 + first.Add(1), nil
@@ -246,7 +237,6 @@ func TestFailedExecution(t *testing.T) {
 	d.until(id, "failed")
 	b := openBrowser(t)
 	b.window(1280, 900, "light")
-	b.early(versions)
 	b.enter(d, "operator")
 	b.visit("executions/" + id)
 	b.want(`[...document.querySelectorAll(".facts a")].find(e => e.innerText === "7.1 <b>x</b>")?.hash`,

@@ -411,6 +411,8 @@ export interface Snapshot {
   /** the attempt that it is in: attempts, and one more while it waits for a replay */
   attempt: number
   lease_expires_at?: Timestamp
+  /** of the application whose worker has it or had it last, if it is known */
+  version?: string
   replays: number
   /** how often it went on with another input */
   continues: number

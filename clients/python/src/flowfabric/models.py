@@ -433,6 +433,8 @@ class Snapshot(TypedDict):
     attempt: int
     """the attempt that it is in: attempts, and one more while it waits for a replay"""
     lease_expires_at: NotRequired[Timestamp]
+    version: NotRequired[str]
+    """of the application whose worker has it or had it last, if it is known"""
     replays: int
     continues: int
     """how often it went on with another input"""
