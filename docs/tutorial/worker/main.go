@@ -15,7 +15,7 @@ func main() {
 	writer := &articles.Writer{Model: articles.Model{Pause: 500 * time.Millisecond}}
 	err := runtime.Run(context.Background(), runtime.Config{
 		URL:      os.Getenv("FLOWFABRIC_URL"),
-		LeaseTTL: 3 * time.Second, // how soon the work of a dead worker is taken over; 30 s unless you say otherwise
+		LeaseTTL: 3 * time.Second, // how soon another worker takes over the work of a dead one; the default is 30 s
 	}, runtime.Handle(articles.Write, writer.Handle))
 	if err != nil {
 		log.Fatal(err)
