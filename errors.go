@@ -229,7 +229,7 @@ var (
 	ErrLeaseLost = define("lease_lost", fault.Stop, "this process lost the lease; its writes are refused")
 	// ErrOverBudget: a hard budget limit was reached.
 	ErrOverBudget = define("over_budget", fault.Stop, "a hard budget limit was reached")
-	// ErrDraining: the worker shuts down and hands the execution back; no retry is consumed.
+	// ErrDraining: the worker shuts down and returns the execution to its queue; no retry is consumed.
 	ErrDraining = define("draining", fault.Stop, "the worker is shutting down")
 	// ErrAttemptTimeout: the attempt ran longer than its Timeout; the retry policy decides what follows.
 	ErrAttemptTimeout = define("attempt_timeout", fault.Stop, "the attempt ran longer than its timeout")

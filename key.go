@@ -51,9 +51,9 @@ type Key struct {
 
 	// Debounce gathers submissions into one execution that runs once none has come for so long: 1 ms..10 years, in
 	// whole milliseconds; 0 does not gather. The first submission makes an execution that is delayed by Debounce. Each
-	// further one replaces what it was submitted with and delays it anew, in one atomic call, until a worker is given
-	// it, also after its delay. It returns the handle of that execution (client.Execution.Duplicate and Replaced). The
-	// first submission after that makes the next execution.
+	// further one replaces its input and options and restarts the delay, in one atomic call, until a worker gets the
+	// execution, also after the delay. It returns the handle of that execution (client.Execution.Duplicate and
+	// Replaced). The first submission after that makes the next execution.
 	//
 	// What is replaced: input, tags, lane, priority, timeout, retry policy, retention, deadline, capabilities, gates,
 	// limits of keys and creator. What an operator changed of these is gone. What stays: its id, the time of

@@ -25,7 +25,7 @@ type Partition struct {
 
 	Delayed   Timer `json:"delayed"`
 	Alarms    Timer `json:"alarms" jsonschema:"deadlines, timeouts of attempts and of suspensions"`
-	Sessions  Timer `json:"sessions" jsonschema:"a head that is due may belong to a session that was renewed since: the tick files it anew"`
+	Sessions  Timer `json:"sessions" jsonschema:"a head that is due may belong to a session that was renewed since: the tick files it again"`
 	Pending   Timer `json:"pending_waitpoints" jsonschema:"waitpoints without a wait yet"`
 	Suspended Timer `json:"suspended" jsonschema:"by when they were suspended"`
 	Ended     Timer `json:"ended" jsonschema:"by when they may be purged"`

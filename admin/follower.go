@@ -94,7 +94,7 @@ func (f *follower) listen() {
 	}
 }
 
-// hear keeps one subscription; whenever it stands anew, what was missed is read.
+// hear keeps one subscription; when it is restored, it reads what was missed.
 func (f *follower) hear(p uint16, channels []string, ready func(), news func(channel string)) {
 	pauses := pauses()
 	for f.ctx.Err() == nil {

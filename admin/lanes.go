@@ -146,7 +146,7 @@ func merged(told []partLane, answered []uint16) Lane {
 type LaneChange struct {
 	// default client.Config.Namespace
 	Namespace string `json:"namespace,omitempty"`
-	// whether the lane accepts work and hands it out
+	// whether the lane accepts and dispatches work
 	State flowfabric.LaneState `json:"state,omitempty" jsonschema:"active, paused, draining or disabled"`
 	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by
 	// outcome (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default,
@@ -158,7 +158,7 @@ type LaneChange struct {
 	// ever: whole milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable
 	// from now on.
 	Ageing *flowfabric.Millis `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
-	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in
+	// Weight of the namespace in the lane, 1..1000: of what the lane dispatches while several namespaces have work in
 	// it, each gets its weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by
 	// itself.
 	Weight *int `json:"weight,omitempty" jsonschema:"weight of the namespace in the lane, 1..1000; 0 is the default, 1"`

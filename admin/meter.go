@@ -42,7 +42,7 @@ const (
 
 // PutGate makes a gate, or changes the one of its name to what g says: what was used stays, and its period goes on
 // unless the interval is another one; what it admitted keeps its slots, also those above a lower Concurrency. Work that
-// waits for it is looked at anew. It changes nothing if the gate is as g says already, so a program may call it at
+// waits for it is checked again. It changes nothing if the gate is as g says already, so a program may call it at
 // every start, and the call may be repeated.
 //
 // With flowfabric.IfNew it changes no gate that is there: that suits gates that a program makes and operators

@@ -35,7 +35,7 @@ const maxHoldReason = 256
 type Replay struct {
 	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again.
 	// Without it they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it
-	// asks again: the waitpoints that handler.Task.Pending had opened for it are opened anew, and the steps that were
+	// asks again: the waitpoints that handler.Task.Pending had opened for it are opened again, and the steps that were
 	// recorded since, which handed out the old link, run again.
 	FromScratch bool `json:"from_scratch,omitempty" jsonschema:"replay only: forget the recorded steps"`
 	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of
@@ -120,7 +120,7 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 // the pause counts as before, and a deadline goes on. It uses up no retry, and keeps its age and priority. One that
 // can be claimed already is no error if d is 0. The reason is cut to 1 KiB; the history keeps it with who asked.
 //
-// A member of a flow whose upstreams are open waits for them, not for a time. Each call counts d anew; the call's own
+// A member of a flow whose upstreams are open waits for them, not for a time. Each call starts d again; the call's own
 // repeats after a lost reply do not.
 //
 // Errors: flowfabric.ErrState, with the state, for one that runs, is suspended or held, waits for others, or can be

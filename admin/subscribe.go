@@ -192,7 +192,7 @@ func (s *Subscription) Cursor() string {
 // polling more than every 5 s; it goes on while the server cannot be reached.
 //
 // An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, or
-// that the partition lost its data and was booted again: then recording begins anew within about 5 s, and a few
+// that the partition lost its data and was booted again: then recording starts again within about 5 s, and a few
 // events may come twice. One that wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on
 // after both. Any other error is the last thing yielded: the context's cause, client.ErrClosed, flowfabric.ErrAuth
 // and others that waiting cannot repair. Another Events call goes on where the last one ended.

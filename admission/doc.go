@@ -21,7 +21,7 @@
 //
 // The handler reserves the most that a call may use, and settles what it used, in the step that makes the call: when
 // the execution runs again, the step is not repeated, nor paid again. A call that does not fit is not made, and no hard
-// limit is passed, whatever crashes.
+// limit is exceeded, whatever crashes.
 //
 //	text, err := handler.Step(ctx, t, "draft", func(ctx context.Context) (string, error) {
 //		r, err := t.Reserve(ctx, map[string]int64{"tokens": 4000})

@@ -64,9 +64,9 @@ func (g Gate) CountsAmounts() bool {
 // Limit bounds a dimension. Both values are 0..2^53-1, Soft is not above Hard. **0 = UNLIMITED**: it does not forbid
 // all use.
 type Limit struct {
-	// a report that would pass it is refused; work waits while it is reached
+	// a report that would exceed it is refused; work waits while it is reached
 	Hard int64 `json:"hard,omitempty" jsonschema:"work waits when it is reached; 0: none"`
-	// a report that passes it is counted, and told of: in the report's answer, and with WarnSoft in the audit log
+	// a report that exceeds it is counted, and noted: in the report's answer, and with WarnSoft in the audit log
 	Soft int64 `json:"soft,omitempty" jsonschema:"only warns; 0: none"`
 }
 

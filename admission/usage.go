@@ -17,8 +17,8 @@ type Usage struct {
 
 // Reported answers a report of usage.
 type Reported struct {
-	// "OK": counted, and no limit is passed; "SOFT_BREACH": counted, and above a soft limit; "HARD_BREACH": it would
-	// pass a hard limit, and is counted only if the gate warns
+	// "OK": counted, and no limit is exceeded; "SOFT_BREACH": counted, and above a soft limit; "HARD_BREACH": it
+	// would exceed a hard limit, and is counted only if the gate warns
 	Verdict string `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
 	Applied bool   `json:"counted"` // the report was
 	// the reporter's lease is not the execution's newest; it was counted all the same

@@ -20,7 +20,7 @@ type Place struct {
 	Name  string        // Config.Name of the agent
 	Codec handler.Codec // of the definition; default handler.JSON
 	// Turn is the number of the answer, from 1: its step is "model N". Default 0: the first answer after the last
-	// message of the user that was answered. After Config.Continue numbers begin anew, and answers of before are input:
+	// message of the user that was answered. After Config.Continue numbers restart at 1, and earlier answers are input:
 	// they cannot be made again.
 	Turn int
 }
@@ -71,8 +71,8 @@ func effectOf(at Place, of place, call ToolCall, value []byte) (e Effect, made b
 // Regenerate has an agent make an answer again, whatever its execution does, and go on from there. The answer and
 // everything after it are dropped: later answers, results of tools, open questions, messages that were received since.
 // Sub-agents that run for it are cancelled; those of the new answer are other executions, and its calls have other
-// keys. Tokens of dropped answers stay paid, and effects of their tools stay done: both are returned, for who wants to
-// compensate. Readers of the stream see what stays, then the new answer. See client.Execution.Rewind.
+// keys. Tokens of dropped answers stay paid, and effects of their tools stay done: both are returned, so
+// that you can compensate. Readers of the stream see what stays, then the new answer. See client.Execution.Rewind.
 //
 // It makes one call for the execution, one for the list of its steps, one for each of the agent's steps, and one that
 // drops. If the execution has begun another attempt meanwhile, nothing is done.

@@ -12,7 +12,7 @@ import (
 // Stopped answers a [Stop].
 type Stopped struct {
 	Done    []Effect `json:"done"`         // the tools of the turn that were called, in the order of their recording
-	Already bool     `json:"already"`      // somebody else had stopped it, who has not been heeded yet
+	Already bool     `json:"already"`      // another stop came first, and the agent has not noticed it yet
 	By      string   `json:"by,omitempty"` // who stopped it, if that is known
 }
 

@@ -27,7 +27,7 @@ type TranscriptOptions struct {
 // ReadTranscript reads what an agent has recorded so far, while its execution runs or waits, and after it has ended,
 // until it is purged: the same as [Result], of the turns and tools that are recorded. The user's messages are
 // shortened if they are long: all those before one answer have at most 64 KiB or so, and are at most 100. Private
-// parts of answers are there, for who wants to go on with the messages. Images and files that are blobs are
+// parts of answers are included, to go on with the messages. Images and files that are blobs are
 // references ([Part].Blob); the bytes are in Config.Blobs.
 //
 // It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Execution.Steps,

@@ -34,7 +34,7 @@ type scheduler interface {
 	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
 }
 
-// maxPutTries bounds how often a put begins anew because the schedule moved on between its read and its change.
+// maxPutTries bounds how often a put starts over because the schedule moved on between its read and its change.
 const maxPutTries = 10
 
 // scheduling is one schedule on its way to the server.
@@ -106,8 +106,8 @@ func Until(t time.Time) SchedulingOption {
 }
 
 // MaxRuns ends the schedule once it has submitted n executions, or flows, since its creation. The call that submits
-// the last one ends it, so the number is exact. Missed instants do not count. A change of the schedule does not begin
-// to count anew; remove the schedule to do so. 0 is no limit, the default.
+// the last one ends it, so the number is exact. Missed instants do not count. A change of the schedule does not
+// restart the count; remove the schedule to do so. 0 is no limit, the default.
 func MaxRuns(n uint64) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Runs = n })
 }

@@ -235,7 +235,7 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 }
 
 // fits refuses an answer that changes arguments to what its question does not take, before it is sent. What the
-// execution waits for may be another question by then; whoever uses the arguments checks them again.
+// execution waits for may be another question by then; the handler checks the arguments again.
 func (c *Client) fits(s suspend.SentSignal, read func() (*suspend.Question, error)) error {
 	arguments, ok := edit.In(s)
 	if !ok {

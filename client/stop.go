@@ -13,7 +13,7 @@ import (
 type Stopped struct {
 	// Done are the steps of the turn that are recorded, in their order: what they did, is done.
 	Done []string `json:"done" jsonschema:"the recorded steps of the turn, in their order: what these did is done"`
-	// Already says that somebody else had stopped it, who has not been heeded yet.
+	// Already says that another stop came first, and the handler has not noticed it yet.
 	Already bool   `json:"already" jsonschema:"somebody else had stopped it before"`
 	By      string `json:"by,omitempty" jsonschema:"who stopped it, if that is known"`
 }

@@ -34,7 +34,7 @@ type Config struct {
 	TraceURL string
 	// SignInURL is where the page sends somebody who has no token, or whose token is refused: an http or https
 	// address, or a path that begins with one slash, of at most 2,048 bytes. {return} in it stands for the address of
-	// the page. Whoever signs them in sends them back with a cookie that Authorize of the API knows, or with
+	// the page. The page behind it sends them back with a cookie that Authorize of the API knows, or with
 	// #token=SECRET behind that address. Default: the page has a form for the token.
 	SignInURL string
 	// Title is what the page is called, 1..40 bytes in one line. Default FlowFabric.

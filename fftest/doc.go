@@ -40,7 +40,7 @@
 // # Gates
 //
 // [Gates] makes gates and has the execution spend from them; [Report.Spent] says how much it did, and
-// [Report.Reservations] how those of [handler.Task.Reserve] ended. Periods begin anew in virtual time. Gates of
+// [Report.Reservations] how those of [handler.Task.Reserve] ended. Periods restart in virtual time. Gates of
 // services are asked by handler.Task.Acquire. Turns come in virtual time, and an execution that waits without a slot is
 // woken as in production.
 //

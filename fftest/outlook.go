@@ -120,7 +120,7 @@ func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
 	return false, nil
 }
 
-// handedOut reports whether claims look at a route: no gate closed it, and its lane hands out.
+// handedOut reports whether claims look at a route: no gate closed it, and its lane dispatches.
 func (w *Env) handedOut(ctx context.Context, p keys.Partition, namespace, route string) (bool, error) {
 	if len(route) <= 9 { // the class's own
 		ready, err := w.words(ctx, "SMEMBERS", p.Ready())

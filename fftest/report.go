@@ -15,7 +15,7 @@ type Frame struct {
 	Attempt uint32
 	stream.Frame
 	// Repeated says that no recorded step covers it and that the handler began again after it, in this attempt or
-	// another one: who reads the stream drops it, see stream.Resumption.
+	// another one: readers of the stream drop it, see stream.Resumption.
 	Repeated bool
 }
 

@@ -40,8 +40,8 @@ import (
 //		{Name: "alone", Label: "More for this one"}, {Name: "reject"}}}
 //
 // An empty title of the question says what is asked for: "Gate acme: 50000 more tokens for 3-0197f3a0-…?". Choices
-// other than these may be given; only approve and alone raise. Who waits in line for the gate is served first, but for
-// alone. That it was raised is recorded as the step "raised: " and the name.
+// other than these may be given; only approve and alone raise. Executions in line for the gate are served first, but
+// for alone. That it was raised is recorded as the step "raised: " and the name.
 //
 // Errors: over; those of Ask, among them the wait itself, which the handler returns; ErrNotFound when the gate was
 // removed; ErrTransport. Call it outside of steps.

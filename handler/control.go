@@ -35,7 +35,7 @@ func RetryAfter(d time.Duration, err error) error {
 // d is 0 (again as soon as a worker is free), and more than 10 years is 10 years.
 func Delay(d time.Duration) error { return &delayError{after: d} }
 
-// Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's
+// Continue, returned by a handler, restarts the execution with another input, which must be of the definition's
 // input type: for loops and conversations that would pass the 1,000 steps of an execution. The handler runs again, as
 // the first attempt of a fresh execution: no recorded steps, waits or waitpoints, all retries and reclaims, an empty
 // stream and summary, the whole attempt timeout. The rest stays: id, key, tags, priority, gates and limits,

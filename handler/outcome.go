@@ -24,13 +24,13 @@ type Outcome struct {
 	//	fail           ends the attempt with Failure; the stored policy decides between retry and dead letter
 	//	delay          puts the attempt aside for Delay
 	//	cancel         ends the execution as cancelled with Reason
-	//	release        hands the execution back at once, no attempt consumed: the worker drains
+	//	release        returns the execution to its queue at once, no attempt consumed: the worker drains
 	//	abandon        settles nothing: the execution is no longer this worker's, or its deadline has passed and the
 	//	               server ends it by itself; a worker that still holds it should release it
 	//	suspend        gives up the lease until the wait of the run is answered; the attempt goes on then
 	//	wait_children  makes the children of the run and suspends it until enough of them have ended
 	//	block          puts the attempt back into its queue, which a gate closes: Err is its [*OverBudgetError]
-	//	continue       starts the execution anew with Input
+	//	continue       restarts the execution with Input
 	Kind   string
 	Result []byte // complete: encoded, at most 1 MiB
 	Input  []byte // continue: encoded, at most 1 MiB

@@ -45,8 +45,8 @@ func (r *reservations) below() uint64 {
 }
 
 // Reserve sets amounts aside before they are used: in every gate of the execution that counts amounts, and in those
-// above them, or in none. What is reserved counts as used, so that no limit is passed by calls that run at the same
-// time. Say the most that a call may use (max_tokens, the highest price), make the call, and tell
+// above them, or in none. What is reserved counts as used, so calls that run at the same time exceed no limit.
+// Say the most that a call may use (max_tokens, the highest price), make the call, and tell
 // [Reservation.Settle] what it used; the difference is given back. Nothing is called without room:
 //
 //	text, err := handler.Step(ctx, t, "draft", func(ctx context.Context) (string, error) {
@@ -67,8 +67,8 @@ func (r *reservations) below() uint64 {
 //
 // A refusal is a [*OverBudgetError], and the gate decides what follows, as [Task.SpendUsage] says. With HardBlock the
 // execution waits outside the slots of its worker, with the amounts that it asked for, and goes on when there is room
-// for all of them. Who waits is in line as in queues, by priority, then by age: whoever does not fit beside the first
-// one in line that this period can still serve waits behind it, so that small amounts never overtake a large one for
+// for all of them. Executions wait in line as in queues, by priority, then by age. One that does not fit beside the
+// first in line that this period can still serve waits behind it, so small amounts never overtake a large one for
 // ever. One that holds a reservation passes the line, or two could wait for each other. What is above a limit fails.
 //
 // Amounts are 0..2^53-1 by dimension, 1..64 of them. Without gates that count amounts nothing is reserved, and a

@@ -34,8 +34,8 @@ func (t *Task) shared(child *engine.FlowMember) {
 }
 
 // setAside has the gates of the execution set aside what the children of a set may use, before they are made: of all or
-// of none. What an earlier run set aside stays as it is, and who has begun since has its share. A refusal is an
-// [*OverBudgetError].
+// of none. What an earlier run set aside stays, and children that have begun since have their shares. A refusal is
+// an [*OverBudgetError].
 func (t *Task) setAside(ctx context.Context, p flowplan.Children) error {
 	q, err := p.Request()
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *Task) setAsideFor(ctx context.Context, q engine.ChildWait) error {
 		switch {
 		case refused != nil:
 			for _, m := range made {
-				_ = ledger.Release(ctx, t.cfg.Ledger, m) // else whoever asks about it does
+				_ = ledger.Release(ctx, t.cfg.Ledger, m) // else the check of old shares does
 			}
 			return fmt.Errorf("the share of child %s: %w", child.Node, &OverBudgetError{
 				Gate: refused.Gate, Breaches: hard(refused.Breaches), Action: admission.HardReject,
@@ -78,7 +78,7 @@ func (t *Task) setAsideFor(ctx context.Context, q engine.ChildWait) error {
 func hasShare(child engine.FlowMember) bool { return len(child.Share) > 0 }
 
 // giveShares gives back what is left of the shares of a set, in the run that its end has resumed. That is enough:
-// whoever asks about old shares finds out that these children have ended.
+// the check of old shares finds out that these children have ended.
 func (t *Task) giveShares(ctx context.Context, p flowplan.Children) {
 	r, resumed := t.Resumed()
 	if !resumed || r.Name != p.Wait || t.spending == nil || t.cfg.Ledger == nil {

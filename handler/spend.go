@@ -87,7 +87,7 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // with a question to a person, as [Task.Ask] does: an approval raises the limits, once, by what is lacking, when the
 // handler runs again and is refused the same; the answer "alone" does so for this execution alone; any other answer
 // makes the same refusal, from the same gate and of the same amounts, the handler's to decide, in all later runs.
-// What is refused after an approval is asked anew. In a batch the handler decides. Frames, steps and earlier spends
+// What is refused after an approval is asked again. In a batch the handler decides. Frames, steps and earlier spends
 // are kept. A gate that only warns refuses nothing; that, and the crossing of a soft limit, is logged.
 //
 // Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the gate

@@ -29,7 +29,7 @@ type Task struct {
 	takes func(any) bool // tells whether a value is of the definition's input type; nil: any is
 	// recorded values, of this run and those before; nil before the first, as most handlers have none
 	steps   map[string][]byte
-	asked   map[string]struct{} // names this run has used; likewise
+	asked   map[string]struct{} // names this run has used
 	ended   bool                // the handler has returned
 	stopped *stop               // by a gate
 	refused error               // the server says that another process holds the execution

@@ -22,7 +22,7 @@ var filters = []param{
 	{name: "flow", text: "Only members of this flow", kind: "string"},
 	{name: "held_by", text: "A worker instance or session", kind: "string"},
 	{name: "newest",
-		text: "From the other end: what was created last first, or in other lists the other end of each state",
+		text: "Newest first: by creation, or in other lists each state in reverse",
 		kind: "boolean"},
 }
 

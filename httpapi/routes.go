@@ -172,12 +172,12 @@ var routes = []*route{
 		func(c *call, id flowfabric.ExecutionID, b *why) error {
 			return c.h.client.Execution(id).Cancel(c.ctx(), c.act(*b)...)
 		}),
-	post("/v1/executions/{id}:stop", "stop", "End what an agent says now, and keep the agent", producer,
+	post("/v1/executions/{id}:stop", "stop", "Stop the current answer of an agent, and keep the agent", producer,
 		"It was stopped, or had been before.", (*call).stop).writable(),
-	post("/v1/executions/{id}:rewind", "rewind", "Have an execution, in any state, go on again from a recorded step on",
+	post("/v1/executions/{id}:rewind", "rewind", "Continue an execution, in any state, from a recorded step",
 		producer, "In which attempt it goes on, and what is forgotten.", (*call).rewind),
-	post("/v1/executions/{id}:fork", "fork", "Make another execution of the steps that one has recorded", producer,
-		"The fork.", (*call).fork),
+	post("/v1/executions/{id}:fork", "fork", "Make an execution that begins with the recorded steps of another",
+		producer, "The fork.", (*call).fork),
 	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
 	act("revoke", "revoke", "Take an execution from the worker that has it", operator, (*call).revoke),
 	act("hold", "hold", "Hold an execution: no worker gets it", operator,

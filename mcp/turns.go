@@ -93,7 +93,7 @@ func (s *Server) addTurns() error {
 			})
 		})
 	sdk.AddTool(s.sdk, add("fork_turn", "Makes another task that has what a task's agent did before an answer, and "+
-		"answers anew from there. What it has is not done or paid again, and the first task goes on as it is.", &no),
+		"answers again from there. What it has is not done or paid again, and the first task goes on as it is.", &no),
 		func(ctx context.Context, _ *sdk.CallToolRequest, in forkInput) (*sdk.CallToolResult, turnOutput, error) {
 			return s.turn(ctx, in.Task, func(who caller, x agentRun) (turnOutput, error) {
 				how := client.Fork{Step: x.step(in.Turn)}

@@ -22,7 +22,7 @@ func newMetrics(table string) *metrics {
 		age: gauge("flowfabric_sql_outbox_oldest_age_seconds",
 			"Age of the oldest row of the outbox that is not dead, 0 without one, read every five seconds."),
 		dead: gauge("flowfabric_sql_outbox_dead_rows",
-			"Rows of the outbox that will not be relayed unless somebody mends them, read every five seconds."),
+			"Rows of the outbox that need a correction before they can be relayed, read every five seconds."),
 		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "flowfabric_sql_outbox_rows_total",
 			Help: "Rows that this relay has worked on, by result: relayed, dead, put_off."},
 			[]string{"table", "result"}),

@@ -200,7 +200,7 @@ func (r *relay) note(ctx context.Context, rows []*row) error {
 	return errors.Join(errs...)
 }
 
-// final tells errors that no later try mends.
+// final reports whether no retry can remove the error.
 func final(err error) bool {
 	return errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
 		errors.Is(err, flowfabric.ErrConflict) || errors.Is(err, denied.NoGate)

@@ -85,7 +85,7 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 // leases, declares its token keys again, and takes what is submitted from then on.
 //
 // An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrProtocol; an error later wraps
-// [flowfabric.ErrProtocol], [flowfabric.ErrAuth] or, when the store was made anew with other partition counts,
+// [flowfabric.ErrProtocol], [flowfabric.ErrAuth] or, when the store was recreated with other partition counts,
 // flowfabric.ErrConfig, for which no retry can help. A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
 	if !w.started.CompareAndSwap(false, true) {

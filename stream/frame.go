@@ -28,7 +28,7 @@ type Frame struct {
 	Source     string    `json:"source,omitempty" jsonschema:"its writer, for example a model or a tool"`
 	ProducedAt time.Time `json:"produced_at,omitzero"`
 	Payload    []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
-	// Encrypted says that whoever read the frame has no key for it: the payload is as it is stored, with encoding
+	// Encrypted says that the reader has no key for the frame: the payload is as it is stored, with encoding
 	// bytes. Given when read.
 	Encrypted bool `json:"encrypted,omitempty" jsonschema:"the payload is as stored: the server has no key for it"`
 

@@ -13,7 +13,7 @@ type Summary struct {
 	Attempt  uint32          `json:"attempt" jsonschema:"1 for the first"`
 	Version  uint64          `json:"version" jsonschema:"deltas merged into it so far"`
 	Document json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
-	// Encrypted: there is a document, and whoever read it has no key for it.
+	// Encrypted: there is a document, and the reader has no key for it.
 	Encrypted bool      `json:"encrypted,omitempty" jsonschema:"the document is left out: the server has no key for it"`
 	FirstAt   time.Time `json:"first_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`

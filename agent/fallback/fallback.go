@@ -11,8 +11,8 @@
 // model, and tells readers what is repeated.
 //
 // Which model answered is in [agent.Response].Model, which is recorded with the answer: as the service names it, or as
-// the model describes itself if the service does not. A recorded answer is never asked for again, whoever could answer
-// now. Each answer asks the first model first; nothing is remembered of failures. Reasoning that one adapter keeps in
+// the model describes itself if the service does not. A recorded answer is never asked for again, whichever model
+// could answer now. Each answer asks the first model first; earlier failures do not count. Reasoning of an adapter in
 // Message.Private is not sent by others.
 package fallback
 

@@ -8,7 +8,7 @@
 // The client is that of github.com/minio/minio-go/v7: keys, region, TLS and retries are its options. It needs the
 // rights s3:PutObject and s3:GetObject, and s3:ListBucket, without which the service says of a missing object that
 // access is denied. A rule of the bucket's life cycle may delete what is older than executions are retained: each Put
-// writes the object again, in one request, so its age begins anew.
+// writes the object again, in one request, so its age starts again.
 package s3
 
 import (

@@ -15,14 +15,14 @@ import (
 )
 
 var applyVerb = verb{
-	use: "apply", short: "Make lanes, gates, schedules, triggers and the index as a file says",
+	use: "apply", short: "Apply lanes, gates, schedules, triggers and the index from a file",
 	long: `apply reads one JSON file of settings, prints what differs from the store, and changes that. The
 members of the file are: "gates" (budgets, quotas and governors of services, by name), "attached" (scopes with
 their gates), "lanes", "index" (the tags that can be asked for), "schedules" by name with their "owner", and
 "triggers". Each has the members of its call of the HTTP API. 'flowfabric settings' prints such a file.
 
-The server judges the whole file first: if any of it is wrong, nothing is changed, and the error names the
-place. What the file does not name stays as it is. A second run changes nothing, and says so. A run that was
+The server checks the whole file first. If anything in it is wrong, nothing is changed, and the error names
+the place. What the file does not name stays as it is. A second run changes nothing, and says so. A run that was
 cut short is finished by the next one. --prune also removes what the file no longer names: schedules of its
 owner, and tags of its index; nothing else is ever removed. Without --yes a question comes first, on a
 terminal.`,

@@ -18,8 +18,8 @@ func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# The command line
 
-Made from the command tree by a test of cmd/flowfabric (` + "`FLOWFABRIC_GOLDEN=write go test ./cmd/flowfabric -run TestDocs`" +
-		`).
+Made from the command tree by a test of cmd/flowfabric: ` +
+		"`FLOWFABRIC_GOLDEN=write go test ./cmd/flowfabric -run TestDocs`" + `.
 Install it with ` + "`go install ./cmd/flowfabric`" + ` in a clone of the repository.
 
 `)
@@ -40,7 +40,7 @@ output. Field names of JSON do not change within a major version; new ones may c
 
 ## Completion
 
-    source <(flowfabric completion bash)          # zsh, fish and powershell likewise; see flowfabric completion --help
+    source <(flowfabric completion bash)          # zsh, fish, powershell: flowfabric completion --help
 
 `)
 	for _, group := range root.Groups() {

@@ -76,7 +76,7 @@ execution records your name (--by) and the reason. Cancelling twice is no error.
 		route:   "POST /v1/executions/{ID}:cancel", done: "cancelled",
 	},
 	{
-		use: "stop ID", short: "End what an agent says now, and keep the agent",
+		use: "stop ID", short: "Stop the current answer of an agent, and keep the agent",
 		long: `stop ends the answer of an agent in mid-token. The agent begins no tool, and it keeps what it has
 said and done. In a conversation it waits for the next message, else it returns. The command prints the
 recorded steps of the turn. When the agent has answered already, there is nothing to stop, and that is an
@@ -111,8 +111,8 @@ everything recorded after it. A successful execution needs --force.`,
 		exclusive: [][]string{{"from-scratch", "from-step"}},
 	},
 	{
-		use: "rewind ID", short: "Have an execution go on again from an earlier step on",
-		long: `rewind has an execution, in any state, go on again from a recorded step on. The step and everything
+		use: "rewind ID", short: "Continue an execution from an earlier step",
+		long: `rewind makes an execution, in any state, continue from a recorded step. The step and everything
 recorded after it are forgotten. A running handler loses the execution, a wait is closed, and children that
 it waits for are cancelled. No retry is used up. --message says something else before the step, as an edit
 of what the user of an agent said. With --attempt the command does nothing if the execution is in another
@@ -137,7 +137,7 @@ attempt by now. The forgotten steps are printed: what they did in the world stay
 		},
 	},
 	{
-		use: "fork ID", short: "Make another execution of the steps that one has recorded",
+		use: "fork ID", short: "Make an execution that begins with the recorded steps of another",
 		long: `fork makes another execution that begins with the steps that ID has recorded, with its input or
 another one. --step takes only the steps that were recorded before that one. ID itself is not changed.
 Frames are not copied: readers of the fork see those of ID. The steps that the fork does not have are
@@ -230,8 +230,8 @@ end the execution; cancel does.`,
 	},
 	{
 		use: "purge ID", short: "Remove an ended execution for good",
-		long: `purge removes an ended execution with its input, results, steps, frames and history. There is no
-way back. Its id stays taken for --tombstone; its key is free.`,
+		long: `purge removes an ended execution with its input, results, steps, frames and history. This
+cannot be undone. Its id stays taken for --tombstone; its key is free.`,
 		example: "  flowfabric purge 3-0197f3a0-…",
 		route:   "POST /v1/executions/{ID}:purge", done: "purged",
 		flags: []member{millis("keep_ms", "tombstone", "how long the id stays taken, 24h to ten years").or("24h0m0s")},

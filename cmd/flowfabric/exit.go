@@ -44,7 +44,7 @@ type exit struct {
 var exits = []exit{
 	{exitOK, "success; also an interrupted dev, tail or top; doctor: no check that it made has failed", nil},
 	{exitInterrupted, "interrupted before it was done", []error{errInterrupted}},
-	{exitOutcome, "the execution that was waited for ended without a result",
+	{exitOutcome, "the awaited execution ended without a result",
 		[]error{flowfabric.ErrFailed, flowfabric.ErrCancelled, flowfabric.ErrExpired, flowfabric.ErrSkipped}},
 	{exitTimeout, "--timeout ran out", []error{errTimeout}},
 	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},

@@ -17,8 +17,8 @@ var filterFlags = []member{
 	text("?version", "version",
 		"only what a worker of this `version` of the application claimed last; without --state what has not ended"),
 	since("?since", "since",
-		"only from this `time` on: of the end, or of the creation of what has not ended and in lists in its order; "+
-			"2026-01-31T17:00:00Z, or 2h for two hours ago"),
+		"only from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago. It is the time of the end, or "+
+			"that of the creation for open executions and in lists in the order of creation"),
 	since("?until", "until", "only before this `time`, in the same sense as --since"),
 	text("?flow", "flow", "only members of this flow, by its `id`"),
 	text("?lane", "lane", "only this `lane`"),
@@ -27,8 +27,8 @@ var filterFlags = []member{
 		"only with this `key=value`; may be repeated; quick for keys of the index (flowfabric index set)"),
 	text("?held_by", "held-by", "only executions that this `worker` instance or session holds"),
 	yes("?newest", "newest",
-		"from the other end: what was created last first with the index (flowfabric index set); without it the other "+
-			"end of each state, of what ended what ended last, or with completed ones what is purged last"),
+		"newest first: by creation with the index (flowfabric index set); without it each state in reverse, ended "+
+			"executions by their end, and lists with completed ones by their purge"),
 }
 
 // moment reads a time, or how long ago it was by this machine's clock.

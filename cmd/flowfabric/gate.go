@@ -27,7 +27,7 @@ var settingFlags = []member{
 		"action for an execution with a refused report: reject (its handler decides), fail, block (it waits), "+
 			"or ask (a person for more)",
 	).or("reject"),
-	text("", "on-soft", "allow, or warn: write down when a soft limit is passed").or("allow"),
+	text("", "on-soft", "allow, or warn: log when a soft limit is exceeded").or("allow"),
 	millis("reset_ms", "reset", "begin a new period of the amounts this often, 1s to ten years; 0 is never"),
 	list("refund", "refund", "refund the usage of executions with these outcomes: failed,cancelled,expired"),
 	yes("strict", "strict-dimensions", "refuse reports of dimensions without limits"),
@@ -190,7 +190,7 @@ adds again.`,
 	{
 		use: "raise NAME DIMENSION=AMOUNT...", short: "Raise hard limits of a gate for this period",
 		long: `raise makes hard limits of a gate higher until its period ends; update changes them for good. Work that
-waits and fits goes on. With --execution that execution alone may pass the limits, by these amounts: whenever
+waits and fits goes on. With --execution only that execution may exceed the limits, by these amounts: whenever
 it would be refused, the limit is raised by what is lacking. A dimension without a hard limit stays as it is.
 The gate's audit log records who raised it and why. Running it again raises again.`,
 		example: `  flowfabric gate raise acme tokens=50000 --reason 'the launch'

@@ -23,7 +23,7 @@ for. VALUES is how many values a tag has in the partition that has most of them.
 	},
 	{
 		use: "set", short: "Say by what executions can be found, and list those that there are",
-		long: `set says which tags can be asked for: at most 8 keys, of which a partition keeps up to 100,000
+		long: `set chooses the tags that can be asked for: at most 8 keys, of which a partition keeps up to 100,000
 values each. ls --tag and all other lists with such a tag read what they show, and nothing else. --all
 keeps lists of all states in the order of creation, which takes about 155 bytes for each execution in
 the store; --all=false does without. Executions that are there already are listed while

@@ -16,7 +16,7 @@ import (
 
 var publishVerb = verb{
 	use: "publish SUBJECT", short: "Publish an event, which starts and resumes executions",
-	long: `publish tells that something has happened. Each trigger of the subject whose filter the data matches
+	long: `publish reports that something has happened. Each trigger of the subject whose filter the data matches
 starts one execution, with the data as its input, and each execution that waits for such an event goes on. With
 --id a repeat within a day does nothing again; other data under the same id is refused.`,
 	example: `  flowfabric publish order.paid --data '{"order":{"id":17,"state":"paid"}}' --id payment-77

@@ -48,11 +48,11 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
 		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
 	flags.StringVar(&a.reason, "reason", "",
-		"why, as `text` of which the audit trail and a history keep 1 KiB; of hold, gate adjust and raise at most 256")
+		"reason as `text`, for the audit trail and histories, which keep 1 KiB; hold, gate adjust and raise take 256")
 	flags.StringVar(&a.by, "by", "",
-		"`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
+		"your `name`, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the system's user)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
+	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when output is not a terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Executions:"},
 		&cobra.Group{ID: groupOperate, Title: "Flows, lanes, workers, schedules, gates:"},
@@ -71,22 +71,22 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 			executionVerbs, answerVerbs)),
 			bulkCommand(a))},
 		{groupOperate, []*cobra.Command{
-			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs
-of executions that run once those they depend on allow it. Members of
-a flow are executions, for which show, why, history and tail work as for any other`, flowVerbs),
+			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow manages flows: graphs of
+executions in which each waits for those that it depends on. Members of a flow are executions: show, why,
+history and tail work for them as for any other`, flowVerbs),
 			queuesVerb.command(a), applyVerb.command(a), settingsVerb.command(a),
 			a.group("lane",
 				"List, pause, resume, drain and disable lanes, and set their retention and weights",
 				"", laneVerbs),
 			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
-			a.group("index", "Show and say by what executions can be found", "", indexVerbs), timesVerb.command(a),
+			a.group("index", "Show and choose the tags that find executions", "", indexVerbs), timesVerb.command(a),
 			versionsVerb.command(a), schemaVerb.command(a), typesCommand(a),
-			a.group("schedules", "List, put, edit, pause, resume and remove schedules, and tell when they are due", "",
+			a.group("schedules", "List, put, edit, pause, resume and remove schedules, and show when they are due", "",
 				scheduleVerbs),
 			a.group("triggers", "List, put and remove triggers, which start work for published events", "",
 				triggerVerbs),
 			a.group("gate", "Create, change, show, attach and remove gates, and correct their usage",
-				`gate looks after gates: how much work may use in a period, how often it may start, and how much of it
+				`gate manages gates: how much work may use in a period, how often it may start, and how much of it
 may run at once. Work that names a gate (submit --gate), or was created in a scope that the gate is
 attached to, waits while it has no room`, gateVerbs)}},
 		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a),

@@ -18,7 +18,7 @@ import (
 )
 
 var tailVerb = verb{
-	use: "tail [ID]", short: "Follow the output of an execution until it ends, or what happens to all that match",
+	use: "tail [ID]", short: "Follow the output of an execution until it ends, or the changes of all that match",
 	long: `tail prints the frames of an execution as its handler writes them. It begins with the stored ones,
 covers all attempts, and ends with the execution. It reconnects when the connection is lost. The exit code
 is 0 after any end of the execution and after an interrupt; the last line says how it ended, with category

@@ -14,7 +14,7 @@ var timesVerb = verb{
 	long: `times shows how many executions completed and failed in the last hour, how many attempts were tried
 again, how many runs ended otherwise (OTHER: suspended, delayed, continued, released, or cancelled by the
 handler), and percentiles of how long executions waited for their first attempt and how long attempts ran:
-of each kind, or of one kind over time. Workers measure it and tell each minute when it is over; it is kept
+of each kind, or of one kind over time. Workers report these figures at the end of each minute; they are kept
 for a day. A percentile is at most 5 % off.`,
 	example: "  flowfabric times\n  flowfabric times send-mail --since 24h --step 1h",
 	route:   "GET /v1/times", namespace: "?namespace", all: true,

@@ -20,8 +20,9 @@ import (
 
 var schemaVerb = verb{
 	use: "schema", short: "Print the JSON Schemas of kinds",
-	long: `schema prints what workers say of the inputs and results of their kinds, as JSON. A worker in Go says
-it of its types when it starts, and others when they open a session. 'flowfabric types' makes types of it.`,
+	long: `schema prints the JSON Schemas that workers publish for the inputs and results of their kinds. A worker in
+Go publishes those of its types when it starts, other workers when they open a session. 'flowfabric types'
+makes types of them.`,
 	example: "  flowfabric schema > schema.json\n  flowfabric schema --kind send-mail",
 	route:   "GET /v1/schemas", namespace: "?namespace",
 	flags: []member{{flag: "kind", kind: textKind, usage: "only this `kind`", to: "?kind"}},
@@ -44,7 +45,7 @@ func typesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types",
 		Short: "Write types of TypeScript or Python for the inputs and results of kinds",
-		Long: `types writes declarations of what kinds take and give, to stdout: interfaces of TypeScript, or typed
+		Long: `types writes types for the inputs and results of kinds to stdout: interfaces of TypeScript, or typed
 dictionaries of Python 3.11. They are made of the schemas that workers publish in the namespace, or of a file that
 'flowfabric schema' has written.`,
 		Example: `  flowfabric types --lang ts > kinds.ts

@@ -190,7 +190,7 @@ func gone(id flowfabric.ExecutionID, err error) (flowfabric.Explanation, error) 
 		out.Sentence = fmt.Sprintf(
 			"The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())
 		out.Next =
-			"Nothing moves it: restore the store from a backup, or open it anew, which brings no execution back."
+			"Nothing moves it: restore the store from a backup, or create it again, which brings no execution back."
 	default:
 		return flowfabric.Explanation{}, err
 	}

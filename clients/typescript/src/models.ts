@@ -60,7 +60,7 @@ export type HardAction =
   | "block"
   | "ask"
 
-/** LaneState says whether a lane accepts work and hands it out. */
+/** LaneState says whether a lane accepts and dispatches work. */
 export type LaneState =
   | "active"
   | "paused"
@@ -3229,7 +3229,7 @@ export interface Partition {
   delayed: Timer
   /** deadlines, timeouts of attempts and of suspensions */
   alarms: Timer
-  /** a head that is due may belong to a session that was renewed since: the tick files it anew */
+  /** a head that is due may belong to a session that was renewed since: the tick files it again */
   sessions: Timer
   /** waitpoints without a wait yet */
   pending_waitpoints: Timer

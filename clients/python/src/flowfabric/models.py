@@ -72,7 +72,7 @@ LaneState: TypeAlias = Literal[
     "draining",
     "disabled",
 ]
-"""LaneState says whether a lane accepts work and hands it out."""
+"""LaneState says whether a lane accepts and dispatches work."""
 
 Overlap: TypeAlias = Literal[
     "allow",
@@ -3356,7 +3356,7 @@ class Partition(TypedDict):
     alarms: Timer
     """deadlines, timeouts of attempts and of suspensions"""
     sessions: Timer
-    """a head that is due may belong to a session that was renewed since: the tick files it anew"""
+    """a head that is due may belong to a session that was renewed since: the tick files it again"""
     pending_waitpoints: Timer
     """waitpoints without a wait yet"""
     suspended: Timer
