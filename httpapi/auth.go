@@ -323,7 +323,7 @@ func (c *call) authorize() error {
 	}
 	if !slices.Contains(c.route.need, who.Role) {
 		return &problem{Status: http.StatusForbidden, Code: "forbidden",
-			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
+			Detail: fmt.Sprintf("%s has the role %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
 	}
 	if c.route.global() && len(who.Namespaces) > 0 {
 		return &problem{Status: http.StatusForbidden, Code: "forbidden",
@@ -424,7 +424,7 @@ func (c *call) page() (who Principal, found bool, err error) {
 			Detail: "this token is for a page that follows an execution, or takes part in it; it does not open this"}
 	case !slices.Contains(c.route.need, maker.Role):
 		return who, false, &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: fmt.Sprintf(
-			"a %s has made this token; this wants one of %s", maker.Role, joined(c.route.need))}
+			"the role %s made this token; this wants one of %s", maker.Role, joined(c.route.need))}
 	}
 	who = follower
 	if token.Writes() {

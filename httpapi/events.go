@@ -158,7 +158,7 @@ func (c *call) makeStreamToken() error {
 	switch {
 	case b.Write && !slices.Contains(producer, c.who.Role):
 		return &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/write",
-			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", c.who.Name, c.who.Role, joined(producer))}
+			Detail: fmt.Sprintf("%s has the role %s; this wants one of %s", c.who.Name, c.who.Role, joined(producer))}
 	case b.Write:
 		token.As = string(c.who.Role)
 	case b.Name != "":

@@ -76,7 +76,7 @@ func TestServed(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"viewer", "cancel <queued>", exitDenied, "viewer-token is a viewer"},
+		{"viewer", "cancel <queued>", exitDenied, "viewer-token has the role viewer"},
 		{"wrong", "ls", exitDenied, "its token is not known here"},
 		{"operator", "purge <done>", exitDenied, "wants one of admin"},
 		{"operator", "cancel <queued> --reason 'no longer'", exitOK, "cancelled"},
