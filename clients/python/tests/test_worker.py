@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import socket
 import ssl
 import threading
 import time
 import unittest
+import unittest.mock
 
 import base
 from flowfabric import Client, FlowFabricError, LeaseLost, Permanent, Retry, Worker
@@ -26,6 +28,15 @@ class WorkerTest(base.Case):
         with self.assertRaises(FlowFabricError) as refused:
             await self.client.submit(self.kind, {"to": 7})
         self.assertEqual((refused.exception.code, refused.exception.field), ("input_does_not_fit", "/input/to"))
+
+    async def test_a_worker_tells_that_no_server_answers(self):
+        with socket.socket() as taken, unittest.mock.patch("flowfabric.worker._PATIENCE", 0.01):
+            taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else can
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            with self.assertLogs("flowfabric", "WARNING") as told:
+                await self.serve(Worker("http://" + address), kind=lambda task, input: None)
+                await self.until(lambda: told.output)
+        self.assertIn(f"the server does not answer, trying on: connection_lost: connect to {address}", told.output[0])
 
     async def test_steps_and_waits(self):
         did, tokens = [], []

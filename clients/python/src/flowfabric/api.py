@@ -155,6 +155,7 @@ class Api:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        retry_for: float | None = None,
     ) -> Any:
         """Carry out a call, again while the server is away or asks for a pause. A body of bytes is JSON already."""
         sent = dict(headers or {})
@@ -164,7 +165,7 @@ class Api:
             sent["Content-Type"] = "application/json"
         if query:
             target += query_of(query)
-        backoff = Backoff(self.retry_for)
+        backoff = Backoff(self.retry_for if retry_for is None else retry_for)
         while True:
             try:
                 answer = await self.open(method, target, sent, text, timeout or self.timeout)

@@ -296,11 +296,11 @@ class HTTPTransport:
             async with asyncio.timeout(self._connect_timeout):
                 _, conn = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
         except TimeoutError as e:
-            raise TimedOut("a connection did not come in time") from e
+            raise TimedOut(f"connect to {self._host}:{self._port}: no answer within {self._connect_timeout:g} s") from e
         except ssl.SSLCertVerificationError as e:
             raise FlowFabricError("certificate", str(e)) from e
         except OSError as e:
-            raise ConnectionLost(f"a connection: {e}") from e
+            raise ConnectionLost(f"connect to {self._host}:{self._port}: {e}") from e
         return conn, False
 
     def give_back(self, conn: _Connection, keep: bool) -> None:

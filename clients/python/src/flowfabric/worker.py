@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from .api import Api, encode
+from .api import Api, again, encode
 from .claims import LOOPS, Claims
 from .errors import ConnectionLost, FlowFabricError, Permanent, Retry
 from .frames import Frames
@@ -30,6 +30,7 @@ log = logging.getLogger("flowfabric")
 
 _MOST_RESULT = 1024 * 1024
 _BAD_RESULT = "invalid_result"
+_PATIENCE = 10.0  # with a server that opens no session, before a warning
 _LAST_WORDS = 5.0  # for handlers that are cancelled, and for the calls that end a session
 
 
@@ -122,8 +123,17 @@ class Worker:
                 body: JSON = {**self._says, "kinds": sorted(self.handlers)}
                 if self._schemas:
                     body["schemas"] = self._schemas
-                self._session = (await self._api.call("POST", "/v1/workers", body))["session"]
+                self._session = (await self._register(body))["session"]
                 log.info("session %s takes %s", self._session, ", ".join(sorted(self.handlers)))
+
+    async def _register(self, body: JSON) -> Any:
+        while True:
+            try:
+                return await self._api.call("POST", "/v1/workers", body, retry_for=_PATIENCE)
+            except FlowFabricError as e:
+                if not again(e):
+                    raise
+                log.warning("the server does not answer, trying on: %s", e)
 
     # Life
 
