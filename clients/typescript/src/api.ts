@@ -186,9 +186,10 @@ export class Api {
   readonly #fetch: typeof fetch
 
   constructor(options: ApiOptions) {
-    const url = new URL(options.url ?? "http://127.0.0.1:8080")
-    if (!/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
-      throw new TypeError(`url is ${options.url}, want http:// or https:// with no user, query or fragment`)
+    const given = options.url ?? "http://127.0.0.1:8080"
+    const url = URL.canParse(given) ? new URL(given) : undefined
+    if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
+      throw new TypeError(`url is ${given}, want http:// or https:// with no user, query or fragment`)
     }
     this.url = url.href.replace(/\/+$/, "")
     this.#token = options.token

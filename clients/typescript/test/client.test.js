@@ -102,7 +102,10 @@ test("errors say what is wrong", async t => {
   }
   await assert.rejects(client.submit(kind, "x".repeat(2 << 20)), e => e.status === 413)
   await assert.rejects(new Client({ url: "http://127.0.0.1:1", retryForMs: 200 }).get("x"), refused("connection_lost", 0))
-  for (const url of ["ftp://x", "x", "http://u:p@h", "http://h?q"]) assert.throws(() => new Client({ url }), TypeError)
+  for (const url of ["ftp://x", "x", "http://u:p@h", "http://h?q"]) {
+    const message = `url is ${url}, want http:// or https:// with no user, query or fragment`
+    assert.throws(() => new Client({ url }), { name: "TypeError", message })
+  }
 })
 
 test("a tail has every frame, and goes on after any event", async t => {
