@@ -183,7 +183,8 @@ func TestGetShowsAndNeverActs(t *testing.T) {
 		}
 	}
 	v := request{method: "GET", target: Link("/", token), header: map[string]string{"Accept": typeJSON}}.to(h)
-	const want = `{"status":"question","title":"Pay \u003cb\u003eACME\u003c/b\u003e?","text":"Amount: 5 €\n\"now\"","choices":[{"name":"yes","label":"Yes \u0026 pay"},{"name":"no","label":"no"}]}` + "\n"
+	const want = `{"status":"question","title":"Pay \u003cb\u003eACME\u003c/b\u003e?","text":"Amount: 5 €\n\"now\"",` +
+		`"choices":[{"name":"yes","label":"Yes \u0026 pay"},{"name":"no","label":"no"}]}` + "\n"
 	if v.body != want || v.Header().Get("Content-Type") != typeJSON {
 		t.Errorf("%s", v.body)
 	}
