@@ -24,6 +24,7 @@ type ApprovalFilter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
 	Assignee   string // of the question; "" = any, also without a question
+	Asked      bool   // only waits with a question, so none for children, messages or signals alone
 	// Root is of children, and theirs, of this execution, which no handler made; zero = any, also of no handler.
 	Root flowfabric.ExecutionID
 }
@@ -46,13 +47,13 @@ type Approval struct {
 	Waitpoints []suspend.Waitpoint `json:"waitpoints" jsonschema:"those that are open; none if only an operator or the time ends the wait"`
 }
 
-// maxJudged is how many suspended executions a page with an assignee looks at before it returns with what it has.
+// maxJudged is how many suspended executions a page with such a filter looks at before it returns with what it has.
 const maxJudged = 2000
 
 // Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100;
 // 0 is 50), behind the place that cursor names: "", or the Cursor of the page before, with the same filter. What was
 // answered meanwhile is left out, so a page may be short, or empty, and have a cursor. Several questions of one
-// execution are entries of their own on the same page, which may have up to 15 more of them than limit. With an
+// execution are entries of their own on the same page, which may have up to 15 more of them than limit. With Asked, an
 // assignee or a root it looks at 2,000 executions at most. It makes a call to every partition, with a root to its
 // partition alone, and one for each execution that it looks at, many at a time.
 //
@@ -89,6 +90,9 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 		}
 	}
 	mark := filter.mark(a.store.Partitions()) + "\x1fassignee " + f.Assignee
+	if f.Asked {
+		mark += "\x1fasked"
+	}
 	if !f.Root.IsZero() {
 		mark += "\x1froot " + f.Root.String()
 	}
@@ -97,7 +101,7 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 		return page, err
 	}
 	chunk := limit
-	if f.Assignee != "" && f.Root.IsZero() {
+	if f.picks() && f.Root.IsZero() {
 		chunk = limits.MaxApprovals
 	}
 	for judged := 0; ; judged += chunk {
@@ -136,10 +140,11 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
 }
 
 // picks tells whether only what an execution waits for says if it is listed.
-func (f ApprovalFilter) picks() bool { return f.Assignee != "" || !f.Root.IsZero() }
+func (f ApprovalFilter) picks() bool { return f.Asked || f.Assignee != "" || !f.Root.IsZero() }
 
 func (f ApprovalFilter) takes(x Approval) bool {
-	return (f.Assignee == "" || x.Question != nil && x.Question.Assignee == f.Assignee) &&
+	return (!f.Asked || x.Question != nil) &&
+		(f.Assignee == "" || x.Question != nil && x.Question.Assignee == f.Assignee) &&
 		(f.Root.IsZero() || x.Root == f.Root)
 }
 

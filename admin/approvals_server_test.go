@@ -75,6 +75,10 @@ func TestApprovalsOnAServer(t *testing.T) {
 				" ") != strings.Join([]string{want[0], want[3], want[6]}, " ") {
 				t.Errorf("pages of %d to ann: %v", limit, got)
 			}
+			if got := list(admin.ApprovalFilter{Asked: true}, limit); strings.Join(got,
+				" ") != strings.Join([]string{want[0], want[1], want[3], want[4], want[6]}, " ") {
+				t.Errorf("pages of %d with a question: %v", limit, got)
+			}
 		}
 		if got := list(admin.ApprovalFilter{Kind: "other"}, 0); len(got) != 0 {
 			t.Errorf("%v", got)
@@ -84,6 +88,10 @@ func TestApprovalsOnAServer(t *testing.T) {
 		for _, bad := range []func() error{
 			func() error {
 				_, err := a.Approvals(ctx, admin.ApprovalFilter{Assignee: "ann"}, page.Cursor, 0)
+				return err
+			},
+			func() error {
+				_, err := a.Approvals(ctx, admin.ApprovalFilter{Asked: true}, page.Cursor, 0)
 				return err
 			},
 			func() error { _, err := a.Approvals(ctx, admin.ApprovalFilter{}, "", 101); return err },

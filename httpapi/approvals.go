@@ -20,7 +20,7 @@ type approvalPage admin.Page[admin.Approval]
 
 func (c *call) approvals() (out approvalPage, err error) {
 	q := c.query()
-	n := int(q.number("limit", 1, limits.MaxApprovals, limits.DefaultApprovals))
+	n, asked := int(q.number("limit", 1, limits.MaxApprovals, limits.DefaultApprovals)), q.flag("asked")
 	if q.err != nil {
 		return out, q.err
 	}
@@ -38,7 +38,7 @@ func (c *call) approvals() (out approvalPage, err error) {
 		return out, err
 	}
 	page, err := c.h.admin.Approvals(c.ctx(), admin.ApprovalFilter{Namespace: namespace, Lane: q.text("lane"),
-		Kind: q.text("kind"), Assignee: q.text("assignee"), Root: root}, q.text("cursor"), n)
+		Kind: q.text("kind"), Assignee: q.text("assignee"), Asked: asked, Root: root}, q.text("cursor"), n)
 	page.Items = append([]admin.Approval{}, page.Items...)
 	return approvalPage(page), err
 }

@@ -211,6 +211,7 @@ var routes = []*route{
 		(*call).approvals).sharing().asking(
 		param{name: "namespace", kind: "string"}, param{name: "lane", kind: "string"},
 		param{name: "kind", kind: "string"}, param{name: "assignee", text: "Only what asks them", kind: "string"},
+		param{name: "asked", text: "Only waits with a question", kind: "boolean"},
 		param{name: "root", text: "Only children, and theirs, of this execution", kind: "string"},
 		param{name: "limit", text: "1..100, default 50", kind: "integer"}, paged[1]),
 	{method: http.MethodGet, path: "/v1/events", name: "followEvents",

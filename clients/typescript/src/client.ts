@@ -44,9 +44,11 @@ export interface FlowListOptions extends Pick<ListOptions, "namespace" | "state"
   oldest?: boolean
 }
 
-/** Filters of a list of questions. A page has at most 100. */
+/** Filters of a list of open waits. A page has at most 100. */
 export interface ApprovalListOptions extends Pick<ListOptions, "namespace" | "lane" | "kind" | "limit"> {
   assignee?: string
+  /** only waits with a question */
+  asked?: boolean
   /** only children of this execution, and theirs */
   root?: string
 }
@@ -282,7 +284,7 @@ export class Client {
     return this.#list("executions", filters, signal)
   }
 
-  /** All executions that wait for people. */
+  /** Open waits, the oldest first; with `asked` those with a question. */
   approvals(filters: ApprovalListOptions = {}, signal?: AbortSignal): AsyncGenerator<m.Approval, void, undefined> {
     return this.#list("approvals", filters, signal)
   }

@@ -286,7 +286,7 @@ class Client:
         return self.api.pages(path("executions"), filters)
 
     def approvals(self, **filters: Unpack[ApprovalListOptions]) -> AsyncIterator[Approval]:
-        """All executions that wait for people."""
+        """Open waits, the oldest first. With `asked` those with a question."""
         return self.api.pages(path("approvals"), filters)
 
     async def publish(

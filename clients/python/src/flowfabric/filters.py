@@ -36,11 +36,12 @@ class FlowListOptions(TypedDict, total=False):
 
 
 class ApprovalListOptions(TypedDict, total=False):
-    """Filters of a list of questions."""
+    """Filters of a list of open waits. `asked` is only those with a question."""
 
     namespace: str
     lane: str
     kind: str
     assignee: str
+    asked: bool
     root: str
     limit: int
