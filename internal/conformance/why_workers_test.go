@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -80,8 +81,12 @@ var whyWorkerScenarios = []scenario{
 			"kind":      func(i *flowfabric.WorkerInfo) { i.Kinds = []string{"k2"} },
 		} {
 			name := w.joins("other", change)
-			w.says(w.why(first), explain.WhyWaitingNoWorker,
+			x := w.why(first)
+			w.says(x, explain.WhyWaitingNoWorker,
 				`no live worker takes kind "k" in lane "default" of namespace "default"`)
+			if hint := `Live workers take "k2" from it.`; strings.Contains(x.Next, hint) != (what == "kind") {
+				w.Errorf("a worker of another %s: %s", what, x.Next)
+			}
 			w.leaves(name)
 			if *w.why(first).Serving != 0 {
 				w.Errorf("a worker of another %s counts", what)

@@ -132,8 +132,9 @@ func crewed(f engine.Facts, workers crew, work string) account {
 				work, place, workers.blind(f.Route)), next: "A worker that takes it claims it."}
 	case len(unable) == 0:
 		return account{reason: WhyWaitingNoWorker,
-			why:  fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
-			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
+			why: fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
+			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "." +
+				workers.instead(f.Route)}
 	}
 	one := closest(unable, f.Route)
 	if version, others := pinned(engine.Lacks(one.WorkerInfo, f.Route)); version != "" && len(others) == 0 {

@@ -45,6 +45,27 @@ func (c crew) able(r engine.Route) (able, unable []flowfabric.Worker) {
 	return able, unable
 }
 
+// instead names kinds that live workers take from the lane of a route, since its own may be misspelt.
+func (c crew) instead(r engine.Route) string {
+	var kinds []string
+	for _, w := range c.live {
+		for _, kind := range w.Kinds {
+			if r.Kind = kind; engine.Takes(w.WorkerInfo, r) && !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	slices.Sort(kinds)
+	const most = 8
+	if more := len(kinds) - most; more > 0 {
+		return fmt.Sprintf(" Live workers take %s and %d more from it.", quoted(kinds[:most]), more)
+	}
+	return fmt.Sprintf(" Live workers take %s from it.", quoted(kinds))
+}
+
 // count returns how many take a route and how many of those can run it; nil when that cannot be told.
 func (c crew) count(r engine.Route) (serving, capable *int) {
 	able, unable := c.able(r)
