@@ -23,6 +23,7 @@ type between struct {
 	lose      bool // the replies to the first of two calls of each kind are lost
 	made      atomic.Int64
 	parked    atomic.Int64
+	read      atomic.Int64
 }
 
 func (b *between) lost(count *atomic.Int64, err error) error {
@@ -45,6 +46,12 @@ func (b *between) SuspendExecution(ctx context.Context, fence flowfabric.Fence,
 	}
 	suspended, err := b.store.SuspendExecution(ctx, fence, q)
 	return suspended, b.lost(&b.parked, err)
+}
+
+func (b *between) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
+	attempt uint32) ([]byte, bool, error) {
+	result, ok, err := b.store.ReadResult(ctx, id, attempt)
+	return result, ok, b.lost(&b.read, err)
 }
 
 // many is a handler that waits for 120 children, two calls' worth, and counts its runs.
@@ -152,7 +159,8 @@ func TestLostBetweenMakingAndWaiting(t *testing.T) {
 	}
 }
 
-// Replies to the calls that make children and wait for them are lost: the children are there once, and so is the wait.
+// Replies to the calls that make children, wait for them and read their results are lost: the children are there once,
+// and so is the wait, and no attempt is used up.
 func TestLostRepliesOfChildren(t *testing.T) {
 	b := newBench(t, quiet, func(s store) store { return s })
 	wrap := &between{lose: true}
@@ -162,7 +170,8 @@ func TestLostRepliesOfChildren(t *testing.T) {
 	made := wrap.made.Load() // the last two ask for the outcomes, if all had ended before it waited
 	// The call that suspends is not repeated if the execution is claimed anew before: the newer hold ends the older.
 	if s.Attempts != 1 || made != 4 && made != 6 || wrap.parked.Load() < 1 || wrap.parked.Load() > 2 ||
-		runs.Load() != 2 {
-		t.Errorf("%d attempts, %d and %d calls, %d runs", s.Attempts, made, wrap.parked.Load(), runs.Load())
+		runs.Load() != 2 || wrap.read.Load() != 240 {
+		t.Errorf("%d attempts, %d and %d calls, %d reads, %d runs", s.Attempts, made, wrap.parked.Load(),
+			wrap.read.Load(), runs.Load())
 	}
 }

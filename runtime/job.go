@@ -87,8 +87,8 @@ func (j *job) work() {
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j,
 		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
 		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
-		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
-		Logger: j.taskLogger(), Box: j.jobs.box,
+		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: results{j.jobs.store, held},
+		Cancel: j.refused, Logger: j.taskLogger(), Box: j.jobs.box,
 		Worker: &j.jobs.worker,
 	})
 	j.kind.began(route.Kind, claim)
@@ -173,6 +173,22 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 		return nil // progress is a hint: a server that is away, frozen or full must not cost an attempt
 	}
 	return err
+}
+
+// results reads what children left, until it is answered: a store that is away must not cost an attempt.
+type results struct {
+	tasks.ResultReader
+	held *keeper.Held
+}
+
+// ReadResult implements [tasks.ResultReader].
+func (r results) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
+	attempt uint32) (result []byte, ok bool, err error) {
+	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
+		result, ok, err = r.ResultReader.ReadResult(ctx, id, attempt)
+		return err
+	})
+	return result, ok, err
 }
 
 // refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that

@@ -15,6 +15,17 @@ import (
 // Persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
 // end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
 func (h *Held) Persist(ctx context.Context, call func(context.Context) error) error {
+	return h.Read(ctx, func(ctx context.Context) error {
+		err := call(ctx)
+		if err != nil {
+			h.Refused(err)
+		}
+		return err
+	})
+}
+
+// Read is [Held.Persist] for a call whose refusal says nothing about the hold, such as a read of another execution.
+func (h *Held) Read(ctx context.Context, call func(context.Context) error) error {
 	var pause *backoff.ExponentialBackOff // the usual case pays for none
 	for {
 		if err := h.Check(); err != nil {
@@ -24,7 +35,6 @@ func (h *Held) Persist(ctx context.Context, call func(context.Context) error) er
 		if err == nil {
 			return nil
 		}
-		h.Refused(err)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
