@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // between stands between a worker and the server when it makes children: meanwhile runs before the call that suspends.
@@ -54,6 +55,17 @@ func (b *between) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	return result, ok, b.lost(&b.read, err)
 }
 
+func (b *between) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+	limit int) ([]stream.Frame, error) {
+	page, err := b.store.ReadFrames(ctx, id, attempt, after, limit)
+	return page, b.lost(&b.read, err)
+}
+
+func (b *between) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+	s, err := b.store.ReadExecution(ctx, id)
+	return s, b.lost(&b.read, err)
+}
+
 // many is a handler that waits for 120 children, two calls' worth, and counts its runs.
 func many(runs *atomic.Int64) []handler.Binding {
 	child := handler.Define[int, int]("child")
@@ -85,8 +97,15 @@ func many(runs *atomic.Int64) []handler.Binding {
 
 func (b *bench) ofChildren(t *testing.T, wrap *between) (runs *atomic.Int64, ended chan struct{}) {
 	t.Helper()
-	runs, ended = &atomic.Int64{}, make(chan struct{})
-	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, many(runs)...)
+	runs = &atomic.Int64{}
+	return runs, b.behind(t, wrap, many(runs)...)
+}
+
+// behind puts wrap between a worker with these handlers and its store; ended is closed when the execution has completed.
+func (b *bench) behind(t *testing.T, wrap *between, handlers ...handler.Binding) (ended chan struct{}) {
+	t.Helper()
+	ended = make(chan struct{})
+	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, handlers...)
 	must.No(t, err)
 	worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
@@ -94,7 +113,7 @@ func (b *bench) ofChildren(t *testing.T, wrap *between) (runs *atomic.Int64, end
 		return wrap, release, err
 	}
 	b.worker = worker
-	return runs, ended
+	return ended
 }
 
 // watched closes ended when an execution has completed.
@@ -173,5 +192,31 @@ func TestLostRepliesOfChildren(t *testing.T) {
 		runs.Load() != 2 || wrap.read.Load() != 240 {
 		t.Errorf("%d attempts, %d and %d calls, %d reads, %d runs", s.Attempts, made, wrap.parked.Load(),
 			wrap.read.Load(), runs.Load())
+	}
+}
+
+// Answers to what a handler reads of its own execution are lost: it reads again, and no attempt is used up.
+func TestLostRepliesOfReads(t *testing.T) {
+	b := newBench(t, quiet, func(s store) store { return s })
+	wrap := &between{lose: true}
+	ended := b.behind(t, wrap, handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			if err := task.Frame(ctx, "word", "hello"); err != nil {
+				return "", err
+			}
+			frames := 0
+			for _, err := range task.Stream(ctx) {
+				if frames++; err != nil {
+					return "", err
+				}
+			}
+			if frames != 1 {
+				t.Errorf("%d frames", frames)
+			}
+			_, _, err := task.RetryIn(ctx, handler.Failure{Category: "no"})
+			return "", err
+		}))
+	if s := b.run(t, ended); s.Attempts != 1 || s.State.Public != flowfabric.Completed || wrap.read.Load() != 4 {
+		t.Errorf("%s after %d attempts and %d reads", s.State.Public, s.Attempts, wrap.read.Load())
 	}
 }

@@ -83,11 +83,12 @@ func (j *job) work() {
 				Category: causes.Panic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
+	own := reads{j.jobs.store, held}
 	task, waits := handler.NewTask(tasks.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j,
+		Claim: claim, Route: route, Frames: &j.frames, Reader: own, Steps: j, Progress: j,
 		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
 		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
-		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: results{j.jobs.store, held},
+		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: own,
 		Cancel: j.refused, Logger: j.taskLogger(), Box: j.jobs.box,
 		Worker: &j.jobs.worker,
 	})
@@ -173,22 +174,6 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 		return nil // progress is a hint: a server that is away, frozen or full must not cost an attempt
 	}
 	return err
-}
-
-// results reads what children left, until it is answered: a store that is away must not cost an attempt.
-type results struct {
-	tasks.ResultReader
-	held *keeper.Held
-}
-
-// ReadResult implements [tasks.ResultReader].
-func (r results) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
-	attempt uint32) (result []byte, ok bool, err error) {
-	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
-		result, ok, err = r.ResultReader.ReadResult(ctx, id, attempt)
-		return err
-	})
-	return result, ok, err
 }
 
 // refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that
