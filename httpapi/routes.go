@@ -290,6 +290,8 @@ var routes = []*route{
 		(*call).endCall),
 	work("waitpoint", "openWaitpoint", "Open a waitpoint before waiting for it, and get its token",
 		"The token, to be handed out.", (*call).openWaitpoint),
+	work("expect", "expectEvent", "Have a waitpoint take the next event that matches, before waiting for it", "",
+		(*call).expectEvent),
 	work("close-waitpoint", "closeWaitpoint", "Close a waitpoint that nothing waits for: its token is dead",
 		"It is closed.", (*call).closeWaitpoint),
 	work("receive", "receiveMessages", "Take messages of a mailbox, and record that",

@@ -434,6 +434,7 @@ var writes = map[string]string{
 	"frames": `"first":1,"frames":[{"text":"x"}]`, "step": `"name":"s","value":1`,
 	"receive": `"mailbox":"m","number":1,"look":true`, "progress": `"percent":1`,
 	"log": `"first":1,"lines":[{"message":"m"}]`, "waitpoint": `"key":"k"`,
+	"expect":  `"key":"e","subject":"order.paid","where":{"order.id":7}`,
 	"suspend": `"wait":"w"`, "children": `"wait":"c","children":[{"name":"a","kind":"echo"}]`, "complete": `"result":1`,
 	"fail":  `"message":"m"`,
 	"delay": `"delay_ms":60000`, "continue": `"input":1`, "close-waitpoint": `"key":"k"`, "cancel": `"reason":"r"`,
@@ -821,6 +822,7 @@ func (a *api) links() {
 	path := a.submit(`{"kind":"linked","input":1}`)
 	x := r.one()
 	r.call("waitpoint", x.Lease, `"key":"k"`, 200)
+	r.call("expect", x.Lease, `"key":"paid","subject":"order.paid"`, 204)
 	r.call("close-waitpoint", x.Lease, `"key":"nobody"`, 404)
 	for _, before := range []bool{false, true} {
 		if out := into[already](a.t, r.call("close-waitpoint", x.Lease, `"key":"k"`, 200)); out.Already != before {

@@ -126,8 +126,12 @@ var expectScenarios = []scenario{
 		w.unchanged("again", func() { w.no(w.expect(id, m, map[string]any{"b": 2, "a": 1})) })
 		step := func() engine.Opened {
 			w.Helper()
-			o, err := engine.DecodeOpened(c.Steps[engine.StepWaitpoint+"once"])
+			kept := c.Steps[engine.StepWaitpoint+"once"]
+			o, err := engine.DecodeOpened(kept)
 			w.no(err)
+			read, ok, err := w.e.Waitpoint(w.ctx, id, "once")
+			w.no(err)
+			w.all("read alone", eq(string(read), string(kept)), eq(ok, true))
 			w.all("its step", eq(o.ID, m.ID), eq(o.Key, "once"), eq(o.Event, subjectID(s).String()))
 			return o
 		}

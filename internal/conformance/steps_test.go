@@ -89,10 +89,17 @@ var stepScenarios = []scenario{
 			_, ok, err = w.e.StepValue(w.ctx, id, "chargé")
 			w.no(err)
 			same(w, "no such step", ok, false)
-			for _, bad := range []string{"", engine.StepAwait + "it", strings.Repeat("x", 129)} {
+			for _, bad := range []string{"", engine.StepAwait + "it", engine.StepWaitpoint + "it",
+				strings.Repeat("x", 129)} {
 				_, _, err = w.e.StepValue(w.ctx, id, bad)
 				w.is(err, flowfabric.ErrInvalidInput)
 			}
+			for _, bad := range []string{"", "\x1fa:it", strings.Repeat("x", 129)} {
+				_, _, err = w.e.Waitpoint(w.ctx, id, bad)
+				w.is(err, flowfabric.ErrInvalidInput)
+			}
+			same(w, "a step of the library", w.fcall("ff_read_steps", proto, ids.UUID(id).String(),
+				engine.StepAwait+"it").code, "invalid_input")
 		}},
 	{name: "a step that a failure names must have a name of its own", run: func(w *env) {
 		f := w.worker("w1").one(w.create(retries(1))).Fence

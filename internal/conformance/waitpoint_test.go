@@ -159,6 +159,12 @@ var waitpointScenarios = []scenario{
 			w.Fatalf("%d steps have keys of their own, %d waitpoints are remembered", own, left)
 		}
 		w.all("all are told of", eq(len(w.listed(f.Execution)), 160), eq(len(w.logOfSteps(f.Execution)), 160))
+		for name, there := range map[string]bool{"n0": true, "n159": true, "nobody": false,
+			strings.Repeat("x", 128): false} {
+			_, ok, err := w.e.Waitpoint(w.ctx, f.Execution, name)
+			w.no(err)
+			same(w, name+" is read", ok, there)
+		}
 		anew := minted("anew")
 		o, err := w.e.CreatePendingWaitpoint(w.ctx, f, "n0", anew, time.Hour)
 		w.no(err)

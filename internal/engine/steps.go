@@ -28,9 +28,23 @@ func (e *Engine) Steps(ctx context.Context, id flowfabric.ExecutionID) ([]flowfa
 // ErrNotFound; ErrResultPurged while a tombstone is left; ErrInvalidInput for a name that no step can have.
 func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID,
 	name string) (value []byte, ok bool, err error) {
-	if name == "" {
-		return nil, false, fmt.Errorf("ff_read_steps: %w: the name of the step is empty", flowfabric.ErrInvalidInput)
+	if name == "" || name[:1] == unit {
+		return nil, false, fmt.Errorf("ff_read_steps: %w: a step of a handler has another first byte",
+			flowfabric.ErrInvalidInput)
 	}
+	return e.recorded(ctx, id, name)
+}
+
+// Waitpoint returns the step that records a pending waitpoint under a name, for [DecodeOpened]; ok is false if none
+// does. ErrNotFound; ErrResultPurged while a tombstone is left; ErrInvalidInput for a name that none can have.
+func (e *Engine) Waitpoint(ctx context.Context, id flowfabric.ExecutionID,
+	name string) (value []byte, ok bool, err error) {
+	return e.recorded(ctx, id, StepWaitpoint+name)
+}
+
+// recorded returns the value of one step.
+func (e *Engine) recorded(ctx context.Context, id flowfabric.ExecutionID,
+	name string) (value []byte, ok bool, err error) {
 	list, value, err := e.readSteps(ctx, id, name)
 	return value, err == nil && len(list) > 0, err
 }

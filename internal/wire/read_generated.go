@@ -602,10 +602,10 @@ func (x *ReadSignalsReply) Read(r *Reader) {
 // ReadSteps is a call of ff_read_steps, what is known of the durable steps of an execution, in no order: those that
 // are recorded, the answers of waits, waitpoints and outcomes of children among them, and those whose function
 // returned the error that an attempt failed with, unless a replay has dropped the steps since. With a name it is
-// that recorded step alone, and its value.
+// that recorded step alone, and its value; a waitpoint that is recorded has the prefix of one.
 type ReadSteps struct {
 	ID   string
-	Name string // 0..128 bytes
+	Name string // 0..131 bytes
 }
 
 func (ReadSteps) Function() string { return "ff_read_steps" }

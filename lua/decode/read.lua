@@ -176,8 +176,8 @@ function decode.ff_read_steps(argv)
   if not args.id(q.id) then
     return nil, reply.err('invalid_input', 'id: 36 bytes')
   end
-  if not q.name or #q.name > 128 then
-    return nil, reply.err('invalid_input', 'name: at most 128 bytes')
+  if not q.name or #q.name > 131 then
+    return nil, reply.err('invalid_input', 'name: at most 131 bytes')
   end
   return q
 end

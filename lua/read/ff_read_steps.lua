@@ -1,10 +1,10 @@
 -- ff_read_steps: what is known of the durable steps of an execution, in no order: those that are recorded, the
 -- answers of waits, waitpoints and outcomes of children among them, and those whose function returned the error that
 -- an attempt failed with, unless a replay has dropped the steps since. With a name it is that recorded step alone,
--- and its value.
+-- and its value; a waitpoint that is recorded has the prefix of one.
 -- Flags:   no-writes
 -- Go:      Engine.readSteps
--- Args:    protocol id:id name:bytes(128)
+-- Args:    protocol id:id name:bytes(131)
 -- Replies: OK recorded:rows {name:text attempt:n at:instant took:ms bytes:n} failed:rows {name:text attempt:n
 --          at:instant took:ms reason:text} [value:text]
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
@@ -62,7 +62,10 @@ end
 
 local function ff_read_steps(ctx, q)
   local id, name = q.id, q.name
-  if name ~= '' and not steps.name(name) then return reply.err('invalid_input', 'name: another first byte') end
+  local own = string.sub(name, 1, 3) == waitpoint.prefix and string.sub(name, 4) or name
+  if name ~= '' and not steps.name(own) then
+    return reply.err('invalid_input', 'name: at most 128 bytes, another first byte')
+  end
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   if c.purged_until then return reply.err('result_purged', c.state) end

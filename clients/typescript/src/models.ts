@@ -2117,6 +2117,21 @@ export interface WaitpointToken {
   token: string
 }
 
+/** What expectEvent takes. */
+export interface ExpectBody {
+  /** of the execution, as it came with the claim */
+  lease: string
+  /** 1..128 bytes of printable ASCII: the wait on it gets the event. Each takes one event; number those of a loop */
+  key: string
+  /** of the event, in the namespace of the execution; at most 128 bytes */
+  subject: string
+  /**
+   * fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most
+   * 8. Default: every event of the subject
+   */
+  where?: Record<string, unknown>
+}
+
 /** What closeWaitpoint takes. */
 export interface CloseWaitpointBody {
   /** of the execution, as it came with the claim */

@@ -2201,6 +2201,21 @@ class WaitpointToken(TypedDict):
     """its bearer may answer: pass it on inside a step. Empty when the waitpoint is closed"""
 
 
+class ExpectBody(TypedDict):
+    """What expectEvent takes."""
+
+    lease: str
+    """of the execution, as it came with the claim"""
+    key: str
+    """1..128 bytes of printable ASCII: the wait on it gets the event. Each takes one event; number those of a loop"""
+    subject: str
+    """of the event, in the namespace of the execution; at most 128 bytes"""
+    where: NotRequired[dict[str, Any]]
+    """fields of the data, by names joined by dots, and the string, number, boolean or null that each must have; at most
+    8. Default: every event of the subject
+    """
+
+
 class CloseWaitpointBody(TypedDict):
     """What closeWaitpoint takes."""
 
