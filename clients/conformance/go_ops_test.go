@@ -156,9 +156,13 @@ func init() {
 			return token.Reveal(), err
 		},
 		"close_token": quiet(func(t *task, arg any, _ object) error { return t.CloseWaitpoint(t.ctx, text(arg)) }),
-		"continue":    quiet(func(_ *task, arg any, _ object) error { return handler.Continue(exact{arg}) }),
-		"cancel":      quiet(func(_ *task, arg any, _ object) error { return handler.Cancel(text(arg)) }),
-		"fail":        quiet(func(_ *task, arg any, op object) error { return failing(arg, op) }),
+		"expect_event": quiet(func(t *task, arg any, op object) error {
+			where, _ := op["where"].(object)
+			return t.Expect(t.ctx, text(arg), text(op["subject"]), where)
+		}),
+		"continue": quiet(func(_ *task, arg any, _ object) error { return handler.Continue(exact{arg}) }),
+		"cancel":   quiet(func(_ *task, arg any, _ object) error { return handler.Cancel(text(arg)) }),
+		"fail":     quiet(func(_ *task, arg any, op object) error { return failing(arg, op) }),
 		"delay": quiet(func(_ *task, arg any, _ object) error {
 			return handler.Delay(time.Duration(number(arg)) * time.Millisecond)
 		}),

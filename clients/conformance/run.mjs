@@ -115,6 +115,7 @@ class Scenario {
     progress: (task, [percent, message]) => task.progress(percent, message),
     recorded: (task, name) => task.recorded(name),
     token: (task, key) => task.token(key),
+    expect_event: (task, key, op) => task.expect(key, op.subject, op.where),
     close_token: (task, key) => task.closeToken(key),
     continue: (task, input) => task.continueAs(input),
     delay: (task, ms) => task.delay(ms),

@@ -126,6 +126,7 @@ class Scenario:
     async def do_progress(self, task, arg, op): await task.progress(*arg)
     async def do_recorded(self, task, name, op): return task.recorded(name)
     async def do_token(self, task, key, op): return await task.token(key)
+    async def do_expect_event(self, task, key, op): await task.expect(key, op["subject"], op.get("where"))
     async def do_close_token(self, task, key, op): await task.close_token(key)
     async def do_continue(self, task, input, op): await task.continue_as(input)
     async def do_delay(self, task, ms, op): await task.delay(ms / 1000)

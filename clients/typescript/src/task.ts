@@ -275,7 +275,17 @@ export class Task<Input = unknown> {
     return (await this.#call<m.WaitpointToken>("waitpoint", { key, ...options })).token
   }
 
-  /** Takes the token of a waitpoint back. */
+  /**
+   * Has the wait of this name take the next event of a subject that is published and matches. where has fields of its
+   * data, by names joined by dots, and the string, number, boolean or null that each must have. Call it in every run,
+   * before what leads to the event, and then wait(key), whose value is the data. An event that comes before the wait is
+   * kept for it. The wait has to begin within 7 days.
+   */
+  async expect(key: string, subject: string, where?: m.ExpectBody["where"]): Promise<void> {
+    await this.#call("expect", { key, subject, where })
+  }
+
+  /** Takes the token of a waitpoint back, or expects its event no more. */
   async closeToken(key: string): Promise<void> {
     await this.#call("close-waitpoint", { key })
   }

@@ -253,8 +253,17 @@ class Task(Gates):
         """The token of a waitpoint, with which somebody can answer it. Hand it out inside a step."""
         return (await self.call("waitpoint", key=key))["token"]
 
+    async def expect(self, key: str, subject: str, where: JSON | None = None) -> None:
+        """Have the wait `key` take the next event of a subject that is published and matches.
+
+        `where` has fields of its data, by names joined by dots, and the string, number, bool or None that each must
+        have. Call it in every run, before what leads to the event, and then `wait(key)`, whose value is the data. An
+        event that comes before the wait is kept for it. The wait has to begin within 7 days.
+        """
+        await self.call("expect", key=key, subject=subject, **({"where": where} if where else {}))
+
     async def close_token(self, key: str) -> None:
-        """Take the token of a waitpoint back."""
+        """Take the token of a waitpoint back, or expect its event no more."""
         await self.call("close-waitpoint", key=key)
 
     async def wait(
