@@ -1,6 +1,7 @@
 package fftest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,19 +17,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Answer is an action from outside on an execution: by a sender who signals or sends a message, or an operator.
-// Build it with [Signal], [SignalWith], [Approve], [Resume], [Send] or [Stop] and give it with [Answered], [Tell] or
-// [Execution.Answer]. Immutable.
+// Answer is an action from outside on an execution: by a sender who signals or sends a message, a program that
+// publishes an event, or an operator. Build it with [Signal], [Publish], [Approve], [Resume], [Send] or [Stop] and give
+// it with [Answered], [Tell] or [Execution.Answer]. Immutable.
 type Answer struct {
 	do        deed
 	waitpoint string
 	token     suspend.Token
 	act       []flowfabric.ActOption // of a resumption, or a stop
 	payload   any
+	event     client.Event
+	told      bool // by Tell, which waits for nobody to expect the event
 	opts      []client.SignalOption
 	sending   []client.SendOption
 	approval  []client.ApproveOption
@@ -47,22 +52,28 @@ const (
 	resume
 	send
 	stop
+	publish
 )
 
 // unwaited tells whether the answer is given without looking whether the execution waits: what comes early is kept.
-func (a Answer) unwaited() bool { return a.do == signalToken || a.do == send || a.do == stop }
-
-// Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the
-// signal's name, its source, an idempotency key) are those of [client.Client.Signal].
-func Signal(waitpoint string, payload any, opts ...client.SignalOption) Answer {
-	return Answer{do: signalKey, waitpoint: waitpoint, payload: payload, opts: opts}
+func (a Answer) unwaited() bool {
+	return a.do == signalToken || a.do == send || a.do == stop || a.do == publish && a.told
 }
 
-// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see handler.Task.Pending, and does
-// not wait for the execution to suspend. What comes early is kept.
-func SignalWith(token suspend.Token, payload any, opts ...client.SignalOption) Answer {
-	return Answer{do: signalToken, token: token, payload: payload, opts: opts}
+// Signal answers the wait on the waitpoint of this key as somebody who holds its token. With a token that the handler
+// handed out, see handler.Task.Pending, it does not wait for the execution to suspend: what comes early is kept.
+// Payload and opts (the signal's name, its source, an idempotency key) are those of [client.Client.Signal].
+func Signal[Waitpoint string | suspend.Token](to Waitpoint, payload any, opts ...client.SignalOption) Answer {
+	if token, ok := any(to).(suspend.Token); ok {
+		return Answer{do: signalToken, token: token, payload: payload, opts: opts}
+	}
+	return Answer{do: signalKey, waitpoint: any(to).(string), payload: payload, opts: opts}
 }
+
+// Publish publishes an event, see [client.Client.Publish], when the execution waits for one of its subject, see
+// handler.Task.Expect; by [Tell] at once, as a program that does not know who expects it. One that does not match goes
+// to nobody, which is no mistake.
+func Publish(event client.Event) Answer { return Answer{do: publish, event: event} }
 
 // Approve answers the wait on the waitpoint of this key as an operator, who needs no token: "fftest", unless
 // flowfabric.By says who.
@@ -84,8 +95,8 @@ func Send(mailbox string, payload any, opts ...client.SendOption) Answer {
 // not wait for the execution to suspend, and one that comes too late is no mistake.
 func Stop(opts ...flowfabric.ActOption) Answer { return Answer{do: stop, act: opts} }
 
-// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith], [Send] and [Stop],
-// after it is given.
+// After puts an answer off until d of virtual time after the execution suspended; for [Send], [Stop], a [Signal] with a
+// token and a [Publish] of [Tell], after it is given.
 func (a Answer) After(d time.Duration) Answer {
 	a.after = d
 	return a
@@ -106,8 +117,10 @@ func (a Answer) words() string {
 		return "message to mailbox " + a.waitpoint
 	case stop:
 		return "stop"
+	case publish:
+		return "event " + a.event.Subject
 	}
-	return "an empty answer; build it with Signal, SignalWith, Approve, Resume, Send or Stop"
+	return "an empty answer; build it with Signal, Publish, Approve, Resume, Send or Stop"
 }
 
 // Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on
@@ -137,6 +150,7 @@ func Tell(ctx context.Context, answers ...Answer) {
 		return
 	}
 	for _, a := range answers {
+		a.told = true
 		if a.unwaited() && a.after <= 0 {
 			p.env.bring(p.env.life, id, a)
 			continue
@@ -158,8 +172,11 @@ func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 		}
 		w.Sleep(time.Until(at.Add(a.after)))
 		if !a.unwaited() {
-			if s, err := w.client.Execution(x.ID()).Suspension(w.t.Context()); err == nil && !a.wanted(s) {
-				continue // answered otherwise meanwhile
+			s, err := w.client.Execution(x.ID()).Suspension(w.t.Context())
+			if err == nil {
+				if wanted, err := w.wanted(w.t.Context(), x.ID(), s, a); err == nil && !wanted {
+					continue // answered otherwise meanwhile
+				}
 			}
 		}
 		d, err := w.deliver(w.t.Context(), x.ID(), a)
@@ -191,7 +208,7 @@ func (x *Execution[Out]) waits(a Answer) suspend.Record {
 			return false, fmt.Errorf("it is %s", s.State)
 		}
 		found = s
-		return a.wanted(s), nil
+		return w.wanted(ctx, x.ID(), s, a)
 	})
 	if err != nil {
 		w.t.Fatalf("fftest: %s does not wait for the %s: %v", x.ID(), a.words(), err)
@@ -199,14 +216,30 @@ func (x *Execution[Out]) waits(a Answer) suspend.Record {
 	return found
 }
 
-// wanted reports whether a suspension waits for the answer.
-func (a Answer) wanted(s suspend.Record) bool {
-	if s.State != flowfabric.Suspended {
-		return false
+// wanted reports whether a suspension waits for the answer: for an event, that none is on its way.
+func (w *Env) wanted(ctx context.Context, id flowfabric.ExecutionID, s suspend.Record, a Answer) (bool, error) {
+	if s.State != flowfabric.Suspended || a.do == resume {
+		return s.State == flowfabric.Suspended, nil
 	}
-	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
-		return p.Key == a.waitpoint && p.State == "active"
+	i := slices.IndexFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
+		return p.State == "active" && (p.Key == a.waitpoint || a.do == publish && p.Subject == a.event.Subject)
 	})
+	if i < 0 || a.do != publish {
+		return i >= 0, nil
+	}
+	known := w.client.Link()
+	partition, subject := ids.Subject(w.cfg.Partitions, cmp.Or(a.event.Namespace, known.Namespace), a.event.Subject)
+	for skip := 0; ; skip += limits.MaxListed {
+		list, err := known.Engine.Expected(ctx, partition, skip)
+		if slices.ContainsFunc(list, func(x engine.Expected) bool {
+			return x.Execution == id && x.Subject == subject
+		}) {
+			return true, err
+		}
+		if err != nil || len(list) < limits.MaxListed {
+			return false, err
+		}
+	}
 }
 
 // answered starts the answers to an execution, once.
@@ -244,6 +277,10 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 	stirred, settled := w.journal.stirred(), false
 	for {
 		s, err := w.client.Execution(id).Suspension(ctx)
+		wanted := false
+		if err == nil {
+			wanted, err = w.wanted(ctx, id, s, a)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -252,7 +289,7 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 			return false
 		case s.State.Terminal():
 			return false
-		case !a.wanted(s):
+		case !wanted:
 			if settled {
 				select {
 				case <-stirred:
@@ -322,6 +359,9 @@ func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 		return suspend.Delivered{}, err
 	case stop:
 		_, err := w.client.Execution(id).Stop(ctx, append([]flowfabric.ActOption{operator}, a.act...)...)
+		return suspend.Delivered{}, err
+	case publish:
+		_, err := w.client.Publish(ctx, a.event)
 		return suspend.Delivered{}, err
 	case resume:
 		return suspend.Delivered{},

@@ -199,7 +199,7 @@ func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 func TestEarlySignal(t *testing.T) {
 	runs := 0
 	l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
-		fftest.Tell(ctx, fftest.SignalWith(token, "quick"))
+		fftest.Tell(ctx, fftest.Signal(token, "quick"))
 		return nil
 	}}
 	r := fftest.Run(t, greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
@@ -220,7 +220,7 @@ func TestTokenWeeksLater(t *testing.T) {
 	mails := 0
 	l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
 		mails++
-		fftest.Tell(ctx, fftest.SignalWith(token, "slow").After(9*day))
+		fftest.Tell(ctx, fftest.Signal(token, "slow").After(9*day))
 		return nil
 	}}
 	r := fftest.Run(t, greet, l.Handle, "")
@@ -454,6 +454,8 @@ func TestUnansweredIsNamed(t *testing.T) {
 	}{
 		"left": {[]fftest.Answer{fftest.Signal("approve", "yes"), fftest.Signal("approve", "again")},
 			"signal on waitpoint approve was never given"},
+		"event left": {[]fftest.Answer{fftest.Publish(client.Event{Subject: "order.paid"})},
+			"event order.paid was never given"},
 		"too late": {[]fftest.Answer{fftest.Resume(flowfabric.By("bob")).After(5 * time.Hour)},
 			"resumption was never given"},
 		"refused": {[]fftest.Answer{fftest.Approve("approve", "yes", client.SignalName("__reserved"))},

@@ -31,9 +31,9 @@ const (
 type Effects struct {
 	// Beside, if the function that makes the handler sets it, runs beside the execution in each run, from the
 	// submission on: a reader who follows it, say, which deaths of the worker do not concern. c is a client of the
-	// store, and what is written with it is no place to crash at, but for answers and messages. The run waits for it
-	// before the report is checked. It may go on for a minute of virtual time after the execution has ended; then the
-	// test fails and ctx ends, at which it must return. [Run] has it, too, set by the function of [Also].
+	// store, and what is written with it is no place to crash at, but for answers, messages and events. The run waits
+	// for it before the report is checked. It may go on for a minute of virtual time after the execution has ended;
+	// then the test fails and ctx ends, at which it must return. [Run] has it, too, set by the function of [Also].
 	Beside func(ctx context.Context, c *client.Client, id flowfabric.ExecutionID)
 
 	journal *journal

@@ -26,7 +26,7 @@ func TestCrashesAroundWaits(t *testing.T) {
 				func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 					l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
 						fx.Did("mail")
-						fftest.Tell(ctx, fftest.SignalWith(token, "dear").After(after))
+						fftest.Tell(ctx, fftest.Signal(token, "dear").After(after))
 						return nil
 					}}
 					if after > 0 {

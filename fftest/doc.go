@@ -20,12 +20,12 @@
 //
 // # Who answers
 //
-// A handler that waits, see package suspend, needs somebody to answer it. An [Answer] is what they do: [Signal] and
-// [SignalWith] as a sender with a token, [Approve] and [Resume] as an operator, each as soon as it is waited for or,
-// with [Answer.After], so much virtual time later. They are given
+// A handler that waits, see package suspend, needs somebody to answer it. An [Answer] is what they do: [Signal] as a
+// sender with a token, [Publish] as a program that tells what happened, [Approve] and [Resume] as an operator, each as
+// soon as it is waited for or, with [Answer.After], so much virtual time later. They are given
 //
 //   - by [Answered] around the handler, which serves Run, New and Crashes: for waits known beforehand;
-//   - by [Tell] in a fake that gets a token from the handler: the reader of the mail clicks;
+//   - by [Tell] in a fake that the handler calls: the reader of the mail clicks, the customer pays;
 //   - by [Execution.Answer] in a scenario, or by the environment's real client ([Env.Client]) where a refusal is what
 //     is tested.
 //

@@ -130,7 +130,7 @@ func ExampleAnswered() {
 	var t *testing.T // of the test function
 
 	reader := &Editor{Ask: func(ctx context.Context, token suspend.Token, _ string) error {
-		fftest.Tell(ctx, fftest.SignalWith(token, true).After(14*24*time.Hour))
+		fftest.Tell(ctx, fftest.Signal(token, true).After(14*24*time.Hour))
 		return nil
 	}}
 	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})
@@ -169,7 +169,7 @@ func TestApprovalExamples(t *testing.T) {
 	asked := 0
 	reader := &Editor{Ask: func(ctx context.Context, token suspend.Token, _ string) error {
 		asked++
-		fftest.Tell(ctx, fftest.SignalWith(token, true).After(14*24*time.Hour))
+		fftest.Tell(ctx, fftest.Signal(token, true).After(14*24*time.Hour))
 		return nil
 	}}
 	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})

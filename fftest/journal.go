@@ -25,7 +25,7 @@ var housekeeping = []string{
 
 // deliveries are the writes of those who answer waits, before and after which [Crashes] lets a worker die, too.
 var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resume_execution", "ff_send_message",
-	"ff_stop_turn"}
+	"ff_stop_turn", "ff_publish_event"}
 
 // writes are the functions before and after which [Crashes] lets a worker die.
 var writes = sync.OnceValue(func() map[string]bool {

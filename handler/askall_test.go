@@ -193,7 +193,7 @@ func TestAQuestionOnAPendingWaitpoint(t *testing.T) {
 					}
 					if early {
 						if _, err := handler.Step(ctx, task, "tell", func(ctx context.Context) (int, error) {
-							fftest.Tell(ctx, fftest.SignalWith(token, suspend.Answer{Choice: "reject"}))
+							fftest.Tell(ctx, fftest.Signal(token, suspend.Answer{Choice: "reject"}))
 							return 1, nil
 						}); err != nil {
 							return nil, err

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -84,6 +85,15 @@ func TestEventsResumeWork(t *testing.T) {
 	if err != nil || p.Resumes != 0 {
 		t.Errorf("it waits no more: %+v, %v", p, err)
 	}
+}
+
+func TestHandlersThatExpectEvents(t *testing.T) {
+	Bill := handler.Define[Invoice, Payment]("bill")
+	r := fftest.Run(t, Bill, fftest.Answered(invoice, fftest.Publish(client.Event{Subject: "invoice.paid",
+		Data: Payment{Invoice: "i7", Amount: 12}}).After(24*time.Hour)), Invoice{ID: "i7"})
+	r.WantResult(Payment{Invoice: "i7", Amount: 12})
+	r.Want(fftest.Want{Steps: []string{"send"}, Waits: []string{"paid: signal"}, Least: 24 * time.Hour})
+	<-sent
 }
 
 func TestEventsStartWork(t *testing.T) {

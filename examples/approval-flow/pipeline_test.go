@@ -131,7 +131,7 @@ func TestEarlyApprovalsCount(t *testing.T) {
 	var inside context.Context
 	p := &Pipeline{&Tools{Did: func(_ string, token suspend.Token) error {
 		if !token.IsZero() {
-			fftest.Tell(inside, fftest.SignalWith(token, suspend.Answer{Choice: approve}, client.SignalName(approve)))
+			fftest.Tell(inside, fftest.Signal(token, suspend.Answer{Choice: approve}, client.SignalName(approve)))
 		}
 		return nil
 	}}}
