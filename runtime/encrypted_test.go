@@ -384,6 +384,76 @@ func TestWhatStaysReadable(t *testing.T) {
 	}
 }
 
+// An event that a handler expects is encrypted while it is kept for the wait, and as its answer. What a filter asks for
+// is no text in the store, encrypted or not. An event of a process without keys is taken, too.
+func TestExpectedEventsAreEncrypted(t *testing.T) {
+	cipher, err := flowfabric.CipherKeys("k1:" + strings.Repeat("ab", 32))
+	must.No(t, err)
+	for _, on := range []bool{false, true} {
+		w := envAt(t, testserver.Redis(t))
+		cfg := signing()
+		if on {
+			cfg.Cipher = cipher
+		}
+		l := live{w, w.connect(cfg.Cipher), w.connect(nil)}
+		expecting, wait := make(chan struct{}, 9), make(chan struct{})
+		pays := handler.Define[string, string]("pays", flowfabric.Retries(0))
+		w.start(cfg, handler.Bind(pays, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+			for _, key := range []string{"kept", "plain"} {
+				if err := t.Expect(ctx, key, "order.paid", map[string]any{"of": secret(key)}); err != nil {
+					return "", err
+				}
+			}
+			expecting <- struct{}{}
+			<-wait
+			kept, err := handler.Await[map[string]string](ctx, t, "kept")
+			if err != nil {
+				return "", err
+			}
+			plain, err := handler.Await[map[string]string](ctx, t, "plain")
+			if err == nil && (kept["data"] != secret("event data") || plain["data"] != readable("event")) {
+				err = fmt.Errorf("it got %v and %v", kept, plain)
+			}
+			return "", err
+		}))
+		x, err := client.Submit(w.ctx, l.c, pays, "")
+		must.No(w, err)
+		<-expecting
+		look := func(when string, want bool) {
+			t.Helper()
+			seen := found(w.ctx, t, w.url)
+			for _, mark := range []string{secret("event data"), secret("kept")} {
+				if at, there := seen[mark]; there != want {
+					t.Errorf("with a cipher: %t, %s: %s is there: %t (%s)", on, when, mark, there, at)
+				}
+			}
+		}
+		publish := func(c *client.Client, key, data string) {
+			t.Helper()
+			p, err := c.Publish(w.ctx, client.Event{Subject: "order.paid",
+				Data: map[string]string{"of": secret(key), "data": data}})
+			if err != nil || p.Resumes != 1 {
+				t.Errorf("with a cipher: %t, %s: %+v, %v", on, key, p, err)
+			}
+		}
+		look("a filter", false)
+		publish(l.c, "kept", secret("event data"))
+		w.eventually("the event is kept", func() bool {
+			list, err := l.blind.Execution(x.ID()).Waitpoints(w.ctx)
+			return err == nil && slices.ContainsFunc(list, func(p suspend.Waitpoint) bool { return p.Signals == 1 })
+		})
+		look("kept", !on)
+		close(wait)
+		l.waits(x.ID(), "plain")
+		look("an answer", !on)
+		publish(l.blind, "plain", readable("event"))
+		if _, err := x.Result(w.ctx); err != nil {
+			t.Errorf("with a cipher: %t: %v", on, err)
+		}
+		look("over", !on)
+	}
+}
+
 // A worker that cannot read an input fails the execution with a clear word, and another one replays it; plain work
 // runs on a worker with keys; and a worker with the next key reads what the last one wrote.
 func TestOtherKeys(t *testing.T) {
