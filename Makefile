@@ -53,21 +53,22 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 #	rest-*        the suite on all servers, killed processes and failing clusters, the race detector for the rest, other modules, pages, seeded bugs
 test: ## the tests of this module in minutes, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
+	@echo 'make test: compiling; from an empty build cache the first results take minutes'
 	@case "$(PKG)" in \
 		./...) mkdir -p .build && rm -f $(PASSED) && $(MAKE) --no-print-directory -j3 test-suite test-plain test-raced && ./tools/tree >$(PASSED);; \
 		*) $(GO) test $(RACE) $(TEST_FLAGS) $(PKG);; \
 	esac
 
 test-raced:
-	$(GO) test $(call cpu,raced) $(RACE) $(TEST_FLAGS) -skip '$(FOREIGN)' $(call packages,$(RACED))
+	@$(GO) test $(call cpu,raced) $(RACE) $(TEST_FLAGS) -skip '$(FOREIGN)' $(call packages,$(RACED))
 
 test-plain:
-	$(GO) test $(call cpu,plain) $(TEST_FLAGS) $$($(GO) list ./... | grep -v -E '^$(MODULE)/($(RACED)|$(LATE)|internal/(conformance|model))$$')
+	@$(GO) test $(call cpu,plain) $(TEST_FLAGS) $$($(GO) list ./... | grep -v -E '^$(MODULE)/($(RACED)|$(LATE)|internal/(conformance|model))$$')
 
 test-suite:
-	$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(SUITE)' ./internal/conformance
-	$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(MOVED)' ./internal/cluster
-	$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(MODEL)' ./internal/model
+	@$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(SUITE)' ./internal/conformance
+	@$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(MOVED)' ./internal/cluster
+	@$(GO) test $(call cpu,suite) $(TEST_FLAGS) -run '$(MODEL)' ./internal/model
 
 test-all: ## everything there is: all servers, killed processes, other modules, pages in a browser, a sample of seeded bugs (half an hour)
 	@if [ "$$(cat $(PASSED) 2>/dev/null)" != "$$(./tools/tree)" ]; then $(MAKE) --no-print-directory test MEASURE=1; fi
