@@ -36,11 +36,12 @@ const usage = `flowfabric-mcp serves MCP tools: over standard input and output, 
 Usage: flowfabric-mcp [flags]                       tools that operate FlowFabric; they only read without -write
        flowfabric-mcp -config tools.json [flags]    kinds of work as tools
 
-Environment: FLOWFABRIC_URL, the server. FLOWFABRIC_TOKEN, the token for an https:// URL.
-	FLOWFABRIC_MCP_KEY (64 hex digits,
-	openssl rand -hex 32) signs the ids of tasks; give it to all processes
-behind one address, and keep it,
-	so that tasks are found again. FLOWFABRIC_API_TOKENS may have the content of the file of tokens.
+Environment:
+  FLOWFABRIC_URL         the server
+  FLOWFABRIC_TOKEN       the token for an https:// URL
+  FLOWFABRIC_MCP_KEY     signs the ids of tasks: 64 hex digits (openssl rand -hex 32). Give it to all processes
+                         behind one address, and keep it, so that tasks are found again
+  FLOWFABRIC_API_TOKENS  the content of the file of tokens, instead of -tokens
 
 Flags:
 `
