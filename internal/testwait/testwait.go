@@ -8,6 +8,7 @@ package testwait
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,7 +88,7 @@ func Until(t testing.TB, what string, holds func() bool) {
 	Progress(t, what, func() (bool, any) { return holds(), nil })
 }
 
-// Progress returns when look says that all is done. It fails the test when what look has seen, a comparable value,
+// Progress returns when look says that all is done. It fails the test when what look has seen
 // has not changed for a minute of running time, or shortly before the test's deadline.
 func Progress(t testing.TB, what string, look func() (done bool, seen any)) {
 	t.Helper()
@@ -100,7 +101,7 @@ func Progress(t testing.TB, what string, look func() (done bool, seen any)) {
 			return
 		case bounded && time.Now().After(end):
 			t.Fatalf("%s: %v; last seen: %v", what, ErrDeadline, seen)
-		case seen != last:
+		case !reflect.DeepEqual(seen, last):
 			last, idle = seen, 0
 		case idle >= stuck && seen == nil:
 			t.Fatalf("%s: not so after a minute of running time", what)
