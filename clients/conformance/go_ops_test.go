@@ -622,7 +622,7 @@ func init() {
 				if err != nil {
 					return false, err
 				}
-				if what == "waiting" {
+				if what == "waiting" && rest != "" {
 					all, err := e.Waitpoints(p.ctx)
 					return slices.ContainsFunc(all, func(w suspend.Waitpoint) bool {
 						return w.Key == rest && w.State == "active"
