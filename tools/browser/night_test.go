@@ -269,8 +269,8 @@ var tasks = []struct {
 	{"since when a kind is slow", func(p *person) {
 		p.fill("Kind", scene.Charge.Kind())
 		plot := `document.querySelector(".plot[aria-label*='of kind charge-card']")`
-		p.wait(plot + `?.getAttribute("aria-valuetext")`)
-		p.text(plot + `.focus()`) // the arrow keys are as the mouse over it
+		p.wait(plot + `?.querySelector(".uplot")`) // drawn, so that it hears the keys
+		p.text(plot + `.focus()`)                  // the arrow keys are as the mouse over it
 		since := ""
 		at := p.slowSince(scene.Charge.Kind())
 		want := p.text(`new Date(` + literal(at.Format(time.RFC3339)) + `).toLocaleTimeString("en-GB")`)
