@@ -43,5 +43,9 @@ func TestProblemsNameMembers(t *testing.T) {
 		if goName.MatchString(p.Detail) || !strings.Contains(p.Detail+p.Field, x.member) {
 			t.Errorf("%s %s: %q in %q, want %s and no name of Go's", x.path, x.body, p.Detail, p.Field, x.member)
 		}
+		named := strings.Contains(x.body, "limits") || strings.Contains(x.body, "nodes")
+		if (p.Field == "") != named || !named && (x.method == "GET") == strings.HasPrefix(p.Field, "/") {
+			t.Errorf("%s %s: the place is %q", x.path, x.body, p.Field)
+		}
 	}
 }

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -73,6 +77,8 @@ func problemOf(err error) *problem {
 	p := &problem{Detail: inMembers(err.Error()), Code: codeOf(err)}
 	if wrong, ok := errors.AsType[*kindschema.Misfit](err); ok && wrong.Node == "" {
 		p.Field = "/input" + wrong.Pointer
+	} else if m := ofMember.FindStringSubmatch(p.Detail); m != nil {
+		p.Field = "/" + m[1]
 	}
 	if some, ok := errors.AsType[*admin.PartitionsError](err); ok {
 		p.Failed, p.Total = some.Failed, some.Total
@@ -93,8 +99,8 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// inMembers writes the options of package flowfabric in an error as bodies and queries have them.
-var inMembers = prose.Renamer(map[string]string{"Priority": "priority", "Lane": "lane", "Timeout": "timeout_ms",
+// members are the options of package flowfabric as bodies and queries have them.
+var members = map[string]string{"Priority": "priority", "Lane": "lane", "Timeout": "timeout_ms",
 	"AttemptTimeout": "timeout_ms", "Deadline": "deadline_ms", "DeadlineAt": "deadline_at", "Delay": "delay_ms",
 	"DelayUntil": "delay_until", "Retry.MaxRetries": "retries", "Key.Window": "key_window_ms",
 	"Key.Debounce": "debounce_ms", "Key.DebounceMax": "debounce_max_ms",
@@ -102,7 +108,15 @@ var inMembers = prose.Renamer(map[string]string{"Priority": "priority", "Lane": 
 	"HeldBy": "held_by", "Filter.Since": "since", "Until": "until", "States": "state",
 	"Filter.Flow": "flow", "Filter.ErrorText": "error",
 	"Filter.Categories": "category", "FlowQuery.States": "state", "ApprovalFilter.Assignee": "assignee",
-	"FromScratch": "from_scratch", "FromStep": "from_step"})
+	"FromScratch": "from_scratch", "FromStep": "from_step"}
+
+// inMembers writes the options in an error as members.
+var inMembers = prose.Renamer(members)
+
+// ofMember is the detail of what is wrong with one member of a submission or a schedule, or with a parameter of a list.
+// A node of a flow is told by its name, a limit by its key.
+var ofMember = regexp.MustCompile(`^(?:submit [^: ]+|schedule "[^"]*"|list): (?:[^:]+: ){2}(` +
+	strings.Join(slices.Sorted(maps.Values(members)), "|") + `)\b`)
 
 // codeOf is the code of an error of ours.
 func codeOf(err error) string {
@@ -121,6 +135,9 @@ func (h *Handler) fail(w http.ResponseWriter, q *http.Request, err error) {
 	p.Type, p.Title, p.Request = "about:blank", http.StatusText(p.Status), identityOf(q).id
 	if p.Status >= http.StatusInternalServerError && !p.Retry {
 		h.cfg.Logger.ErrorContext(q.Context(), "flowfabric: api: a request failed", "request", p.Request, "error", err)
+	}
+	if q.Method == http.MethodGet || q.Method == http.MethodHead {
+		p.Field = strings.TrimPrefix(p.Field, "/") // of the query
 	}
 	header := w.Header()
 	if p.Retry && header.Get("Retry-After") == "" {

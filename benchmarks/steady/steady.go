@@ -253,7 +253,7 @@ func judge(samples []sample, out io.Writer) error {
 		}
 	}
 	if grown == nil {
-		fmt.Fprintln(out, "\nnothing grew by more than a tenth")
+		fmt.Fprintln(out, "\nnothing grew by more than a tenth and the slack of its figure")
 	}
 	return grown
 }
