@@ -176,10 +176,11 @@ type refusal struct {
 }
 
 func (e *refusal) Error() string {
-	if e.Field != "" {
-		return strings.TrimPrefix(e.Field, "/") + ": " + e.Detail
+	at := strings.TrimPrefix(e.Field, "/")
+	if at == "" || strings.Contains(e.Detail, ": "+at+" ") {
+		return e.Detail
 	}
-	return e.Detail
+	return at + ": " + e.Detail
 }
 
 // Unwrap is the error of the library that has the code; what the API alone refuses is what it is like.

@@ -36,9 +36,9 @@ type problem struct {
 }
 
 func (p *problem) Error() string {
-	text := p.Detail
-	if p.Field != "" {
-		text = strings.TrimPrefix(p.Field, "/") + ": " + text
+	at, text := strings.TrimPrefix(p.Field, "/"), p.Detail
+	if at != "" && !strings.Contains(text, ": "+at+" ") {
+		text = at + ": " + text
 	}
 	return p.Code + ": " + text
 }
