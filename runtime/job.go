@@ -29,6 +29,7 @@ type job struct {
 	began time.Time // when its handler was called first; zero if it was not
 
 	frames  frames           // that its handler appends
+	reads   reads            // that its handler makes
 	lines   logs             // that its handler logs
 	slog    slog.Logger      // with what identifies the execution
 	outcome *handler.Outcome // what is left to settle, after the batched completion failed
@@ -83,12 +84,12 @@ func (j *job) work() {
 				Category: causes.Panic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
-	own := reads{j.jobs.store, held}
+	j.reads = reads{j.jobs.store, held}
 	task, waits := handler.NewTask(tasks.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: own, Steps: j, Progress: j,
-		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.metrics.reserved,
-		Services: j.jobs.store, OnCall: j.jobs.metrics.serviceCalled,
-		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: own,
+		Claim: claim, Route: route, Frames: &j.frames, Reader: &j.reads, Steps: j, Progress: j,
+		Spender: j, Ledger: j.jobs.store, OnReservation: j.jobs.onReservation,
+		Services: j.jobs.store, OnCall: j.jobs.onCall,
+		Lease: held, Keyring: j.jobs.seeds.Keyring, Waitpoints: j, Results: &j.reads,
 		Cancel: j.refused, Logger: j.taskLogger(), Box: j.jobs.box,
 		Worker: &j.jobs.worker,
 	})

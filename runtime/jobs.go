@@ -40,6 +40,10 @@ type jobs struct {
 	box      *sealed.Box  // nil: nothing is encrypted
 	worker   tasks.Worker // what batch handlers are given of it
 
+	// of metrics, bound once for all jobs
+	onReservation func(tasks.Reservation)
+	onCall        func(tasks.Call)
+
 	done *completer
 	pool goroutinePool // handlers, each with a slot, and what is left to settle
 }

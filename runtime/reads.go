@@ -20,7 +20,7 @@ type reads struct {
 	held *keeper.Held
 }
 
-func (r reads) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
+func (r *reads) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	attempt uint32) (result []byte, ok bool, err error) {
 	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
 		result, ok, err = r.store.ReadResult(ctx, id, attempt)
@@ -29,7 +29,7 @@ func (r reads) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	return result, ok, err
 }
 
-func (r reads) Upstreams(ctx context.Context, id flowfabric.ExecutionID) (all []engine.UpstreamOutcome, err error) {
+func (r *reads) Upstreams(ctx context.Context, id flowfabric.ExecutionID) (all []engine.UpstreamOutcome, err error) {
 	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
 		all, err = r.store.Upstreams(ctx, id)
 		return err
@@ -37,7 +37,7 @@ func (r reads) Upstreams(ctx context.Context, id flowfabric.ExecutionID) (all []
 	return all, err
 }
 
-func (r reads) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
+func (r *reads) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 	ids []flowfabric.ExecutionID) (all []engine.ChildOutcome, err error) {
 	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
 		all, err = r.store.CheckOthers(ctx, waiter, ids)
@@ -46,7 +46,7 @@ func (r reads) CheckOthers(ctx context.Context, waiter flowfabric.ExecutionID,
 	return all, err
 }
 
-func (r reads) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+func (r *reads) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
 	limit int) (page []stream.Frame, err error) {
 	err = r.held.Read(ctx, func(ctx context.Context) (err error) {
 		page, err = r.store.ReadFrames(ctx, id, attempt, after, limit)
@@ -56,7 +56,7 @@ func (r reads) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attemp
 }
 
 // ReadExecution also answers who has lost the hold: middleware asks for the retry policy then.
-func (r reads) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (s engine.Snapshot, err error) {
+func (r *reads) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (s engine.Snapshot, err error) {
 	if r.held.Check() != nil {
 		return r.store.ReadExecution(ctx, id)
 	}

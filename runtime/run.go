@@ -71,7 +71,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.name.watch = r.watch
 	r.jobs = &jobs{ctx: r.ctx, store: s, slots: r.slots, watch: r.watch, seeds: seeds,
 		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer,
-		times: times.New(s, w.log), box: sealed.New(w.target().Cipher)}
+		times: times.New(s, w.log), box: sealed.New(w.target().Cipher),
+		onReservation: r.metrics.reserved, onCall: r.metrics.serviceCalled}
 	r.jobs.worker = tasks.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
 	r.claims = &claimer{ctx: r.ctx, store: s, sched: r.sched, slots: r.slots, jobs: r.jobs, log: r.log,
